@@ -1,0 +1,66 @@
+# Every target sets up what it needs: a venv in .venv, the package built into it, the extras of the job.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -name '*.?pp')
+
+.PHONY: demo test bench docs lint format sanitize core-test build clean
+
+build: $(VENV)/.built
+
+$(VENV)/.venv:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade "pip>=24"
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.venv pyproject.toml
+	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.18" ninja
+	touch $@
+
+$(VENV)/.built: $(VENV)/.tools $(SOURCES)
+	$(PIP) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.extra-%: $(VENV)/.built pyproject.toml
+	$(PIP) --no-build-isolation --editable ".[$*]"
+	touch $@
+
+demo: build
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.extra-test core-test
+	$(BIN)/python -m pytest
+
+core-test: $(VENV)/.tools
+	$(BIN)/cmake -S . -B build/core -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
+	    -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON > /dev/null
+	$(BIN)/cmake --build build/core
+	$(BIN)/ctest --test-dir build/core --output-on-failure
+
+sanitize: $(VENV)/.tools
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
+	    -DCMAKE_BUILD_TYPE=Debug -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
+	$(BIN)/cmake --build build/sanitize
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+bench: $(VENV)/.extra-bench
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.extra-docs
+	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
+
+lint: $(VENV)/.extra-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(git ls-files 'src/core/*.?pp' 'src/bindings/*.?pp' 'tests/core/*.?pp')
+	$(BIN)/mypy
+
+format: $(VENV)/.extra-lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $$(git ls-files 'src/core/*.?pp' 'src/bindings/*.?pp' 'tests/core/*.?pp')
+
+clean:
+	rm -rf $(VENV) build docs/_build
