@@ -1,0 +1,152 @@
+"""Small things must be quick: iris, import, and Ctrl-C.
+
+Without polymargin the same measurements are taken of scikit-learn, to show that they work.
+"""
+
+import argparse
+import signal
+import statistics
+import time
+from typing import Any
+
+import bars
+import fresh
+from report import Cell, Table, number, publish
+
+INTERRUPT_DATA = "mnist-60000"
+READY = "ready"
+IMPORTS = """
+import json, time
+start = time.perf_counter()
+import sklearn.base, sklearn.multiclass, sklearn.svm, sklearn.utils.validation
+between = time.perf_counter()
+try:
+    from polymargin import OneVsOneSVC
+    added = time.perf_counter() - between
+except ImportError:
+    added = None
+print(json.dumps({"sklearn": between - start, "added": added}))
+"""
+"""What importing us adds once the parts of scikit-learn that any such package needs are there."""
+
+
+def module_name() -> str:
+    """What is measured."""
+    from contenders import polymargin_available
+
+    return "polymargin" if polymargin_available() else "sklearn.svm"
+
+
+def make(parameters: Any) -> Any:
+    """Our machine, or scikit-learn's where ours cannot be imported."""
+    from contenders import polymargin_available, polymargin_one_vs_one, scikit_learn_svc
+
+    return polymargin_one_vs_one(parameters, 2) if polymargin_available() else scikit_learn_svc(parameters)
+
+
+def iris(repeats: str) -> dict[str, Any]:
+    """Child: median and slowest of many fit + predict with default parameters."""
+    import importlib
+
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    module = importlib.import_module(module_name())
+    machine = getattr(module, "OneVsOneSVC", None) or module.SVC
+    times = []
+    for _ in range(int(repeats)):
+        start = time.perf_counter()
+        machine().fit(X, y).predict(X)
+        times.append(time.perf_counter() - start)
+    return {"first": times[0], "median": statistics.median(times)}
+
+
+def interrupt() -> dict[str, Any]:
+    """Child: fit iris, then mnist until Ctrl-C comes; the clock is shared with the parent."""
+    import datasets
+    import joblib
+
+    small = datasets.load_iris_like()
+    model = make(datasets.SOURCES[INTERRUPT_DATA].one_vs_one).fit(small.X_train, small.y_train)
+    X, y = datasets.load_part(INTERRUPT_DATA, "train", "float32")
+    before = joblib.hash(vars(model))
+    print(READY, flush=True)
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        caught = time.monotonic()
+        return {"caught": caught, "unchanged": joblib.hash(vars(model)) == before}
+    return {"error": "the fit ended before the signal"}
+
+
+def interrupt_after(delay: float, timeout: float = 30.0) -> dict[str, Any]:
+    """Start the child, send the signal `delay` seconds into the fit, and see when it was noticed."""
+    process = fresh.start(__file__, "interrupt")
+    if process.stdout.readline().strip() != READY:
+        return fresh.finish(process, timeout)
+    time.sleep(delay)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    found = fresh.finish(process, timeout)
+    return found if "error" in found else {"latency": found["caught"] - sent, "unchanged": found["unchanged"]}
+
+
+def milliseconds(label: str, seconds: float | None, bar: float | None = None) -> list[Cell]:
+    """A row of the table."""
+    value = None if seconds is None else 1000 * seconds
+    ok = None if value is None or bar is None else value <= bar
+    return [Cell(label), number(value, ".2f", ok), number(bar, "g")]
+
+
+def median(values: list[float]) -> float | None:
+    """Median, None of nothing."""
+    return statistics.median(values) if values else None
+
+
+def import_rows(repeats: int) -> list[list[Cell]]:
+    """Medians over fresh interpreters; one more goes first, to fill the disk cache."""
+    found = [fresh.run_code(IMPORTS) for _ in range(repeats + 1)][1:]
+    found = [one for one in found if "error" not in one]
+    added = [one["added"] for one in found if one["added"] is not None]
+    return [
+        milliseconds("import of scikit-learn's own", median([one["sklearn"] for one in found])),
+        milliseconds("polymargin on top", median(added), bars.IMPORT_MS),
+    ]
+
+
+def interrupt_row(delay: float) -> list[Cell]:
+    """Ctrl-C at one moment of the fit: early the kernel is computed, later the solver runs."""
+    found = interrupt_after(delay)
+    label = f"Ctrl-C {delay:g} s into {INTERRUPT_DATA}"
+    if "error" in found:
+        return [Cell(label), Cell(found["error"], False), number(bars.INTERRUPT_MS, "g")]
+    state = "as it was" if found["unchanged"] else "CHANGED"
+    value = 1000 * found["latency"]
+    ok = value <= bars.INTERRUPT_MS and found["unchanged"]
+    return [Cell(label), Cell(f"{value:.2f}, estimator {state}", ok), number(bars.INTERRUPT_MS, "g")]
+
+
+def main() -> None:
+    """Run, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=500, help="fits of iris")
+    parser.add_argument("--imports", type=int, default=9, help="fresh interpreters")
+    parser.add_argument(
+        "--delays", nargs="*", type=float, default=[0.3, 1.0, 3.0], help="seconds until Ctrl-C"
+    )
+    parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
+    options = parser.parse_args()
+    table = Table(f"Latency of {module_name()}", ["what", "ms", "bar"])
+    small = fresh.call(__file__, "iris", str(options.repeats))
+    table.rows = [
+        milliseconds("iris fit + predict, the first", small.get("first")),
+        milliseconds("iris fit + predict, median", small.get("median"), bars.IRIS_MS),
+        *import_rows(options.imports),
+        *(interrupt_row(delay) for delay in options.delays),
+    ]
+    notes = [f"iris: {small['error']}"] if "error" in small else []
+    publish("Latency", options.output, [table], notes=notes)
+
+
+if __name__ == "__main__":
+    fresh.dispatch({"iris": iris, "interrupt": interrupt}, main)

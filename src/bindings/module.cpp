@@ -1,0 +1,8 @@
+#include "bindings.hpp"
+
+NB_MODULE(_core, m) {
+    m.doc() = "The compiled core of polymargin: kernels, problems, solvers.";
+    polymargin::bindings::bind_data(m);
+    polymargin::bindings::bind_train(m);
+    polymargin::bindings::bind_scores(m);
+}

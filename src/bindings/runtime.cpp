@@ -1,0 +1,60 @@
+#include <chrono>
+#include <string>
+
+#include "bindings.hpp"
+
+namespace polymargin::bindings {
+namespace {
+
+template <class Function>
+Function routine(const char* module, const char* name) {
+    const nb::object table = nb::module_::import_(module).attr("__pyx_capi__");
+    const nb::object capsule = table[name];
+    void* pointer = PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()));
+    if (pointer == nullptr) throw nb::python_error();
+    return reinterpret_cast<Function>(pointer);
+}
+
+}  // namespace
+
+const Blas& scipy_blas() {
+    static const Blas blas = [] {
+        Blas b;
+        b.sgemm = routine<Blas::Gemm<float>>("scipy.linalg.cython_blas", "sgemm");
+        b.dgemm = routine<Blas::Gemm<double>>("scipy.linalg.cython_blas", "dgemm");
+        b.dgelsy = routine<Blas::Gelsy>("scipy.linalg.cython_lapack", "dgelsy");
+        return b;
+    }();
+    return blas;
+}
+
+void run_without_gil(const std::function<void()>& work, Control& control, const nb::object& progress) {
+    using namespace std::chrono;
+    auto last = steady_clock::now();
+    bool interrupted = false;
+    const auto poll = [&] {
+        const nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() == 0) {
+            if (progress.is_none() || steady_clock::now() - last < milliseconds(100)) return true;
+            last = steady_clock::now();
+            const Progress now = control.progress();
+            PyObject* result = PyObject_CallFunction(progress.ptr(), "LLLd", static_cast<long long>(now.done),
+                                                     static_cast<long long>(now.total),
+                                                     static_cast<long long>(now.iterations), now.violation);
+            if (result != nullptr) {
+                const bool go_on = result != Py_False;
+                Py_DECREF(result);
+                return go_on;
+            }
+        }
+        interrupted = true;  // the error stays set on this thread until the work has ended
+        return false;
+    };
+    {
+        const nb::gil_scoped_release release;
+        run_watched(work, control, poll);
+    }
+    if (interrupted) throw nb::python_error();
+}
+
+}  // namespace polymargin::bindings

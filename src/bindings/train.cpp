@@ -1,0 +1,122 @@
+#include "machine/train.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include "bindings.hpp"
+
+namespace polymargin::bindings {
+namespace {
+
+/// Rows (first begin, first end, second begin, second end, positive begin, positive end); an empty second range is left out.
+std::vector<BinaryProblem> problems_from(const Array<const Index, nb::shape<-1, 6>>& table) {
+    std::vector<BinaryProblem> problems(table.shape(0));
+    for (std::size_t p = 0; p < problems.size(); ++p) {
+        const Index* row = table.data() + 6 * p;
+        problems[p].segments.push_back({row[0], row[1]});
+        if (row[3] > row[2]) problems[p].segments.push_back({row[2], row[3]});
+        problems[p].positive = {row[4], row[5]};
+    }
+    return problems;
+}
+
+std::vector<BinaryStart> starts_from(const Vector<Index>& begins, const Vector<Index>& support,
+                                     const Vector<double>& beta) {
+    std::vector<BinaryStart> starts(begins.size() - 1);
+    for (std::size_t p = 0; p < starts.size(); ++p) {
+        starts[p].support.assign(support.data() + begins.data()[p], support.data() + begins.data()[p + 1]);
+        starts[p].beta.assign(beta.data() + begins.data()[p], beta.data() + begins.data()[p + 1]);
+    }
+    return starts;
+}
+
+const char* name_of(Status status) {
+    switch (status) {
+        case Status::converged:
+            return "converged";
+        case Status::max_iterations:
+            return "max_iter";
+        case Status::time_limit:
+            return "time_limit";
+        case Status::stopped:
+            return "stopped";
+        case Status::unbounded:
+            return "unbounded";
+    }
+    return "";
+}
+
+/// The results side by side, an array for each quantity; coefficients of problem p are [starts[p], starts[p + 1]).
+nb::dict to_python(const TrainReport& report) {
+    std::vector<Index> starts{0}, support, iterations;
+    std::vector<double> beta, intercept, primal, dual, violation;
+    nb::list status;
+    for (const BinaryResult& r : report.results) {
+        support.insert(support.end(), r.support.begin(), r.support.end());
+        beta.insert(beta.end(), r.beta.begin(), r.beta.end());
+        starts.push_back(static_cast<Index>(support.size()));
+        intercept.push_back(r.intercept);
+        primal.push_back(r.objectives.primal);
+        dual.push_back(r.objectives.dual);
+        violation.push_back(r.violation);
+        iterations.push_back(r.iterations);
+        status.append(name_of(r.status));
+    }
+    nb::dict out;
+    out["starts"] = to_numpy(std::move(starts));
+    out["support"] = to_numpy(std::move(support));
+    out["beta"] = to_numpy(std::move(beta));
+    out["intercept"] = to_numpy(std::move(intercept));
+    out["primal"] = to_numpy(std::move(primal));
+    out["dual"] = to_numpy(std::move(dual));
+    out["violation"] = to_numpy(std::move(violation));
+    out["iterations"] = to_numpy(std::move(iterations));
+    out["status"] = status;
+    out["evaluations"] = report.evaluations;
+    out["single_precision"] = report.single_precision;
+    out["whole_matrix"] = report.whole_matrix;
+    return out;
+}
+
+nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<Index>& order,
+                     const Vector<double>& upper, const Array<const Index, nb::shape<-1, 6>>& problems,
+                     const std::optional<nb::tuple>& start, double tolerance, Index max_iterations, double time_limit,
+                     Index budget_bytes, int threads, const nb::object& progress, Index working_set, Index in_flight) {
+    TrainRequest request;
+    request.data = data.view;
+    request.kernel = kernel;
+    request.order.assign(order.data(), order.data() + order.size());
+    request.upper.assign(upper.data(), upper.data() + upper.size());
+    request.problems = problems_from(problems);
+    if (start) {
+        request.starts = starts_from(nb::cast<Vector<Index>>((*start)[0]), nb::cast<Vector<Index>>((*start)[1]),
+                                     nb::cast<Vector<double>>((*start)[2]));
+    }
+    request.settings.tolerance = tolerance;
+    request.settings.max_iterations = max_iterations;
+    request.settings.working_set = working_set;
+    request.settings.in_flight = in_flight;
+    request.budget_bytes = budget_bytes;
+    request.threads = threads;
+    Control control(time_limit);
+    TrainReport report;
+    const Blas& blas = scipy_blas();
+    run_without_gil([&] { report = train(request, blas, control); }, control, progress);
+    return to_python(report);
+}
+
+}  // namespace
+
+void bind_train(nb::module_& m) {
+    m.def("train", &bound_train, nb::arg("data"), nb::arg("kernel"), nb::arg("order"), nb::arg("upper"),
+          nb::arg("problems"), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("max_iterations"),
+          nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"), nb::arg("progress").none(),
+          nb::arg("working_set") = 256, nb::arg("in_flight") = 16,
+          "Solve binary problems on one data set; returns their solutions side by side.");
+}
+
+}  // namespace polymargin::bindings

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "kernel/function.hpp"
+#include "kernel/points.hpp"
+#include "support/blas.hpp"
+
+namespace polymargin {
+
+/// Kernel values in blocks: K[rows, columns] by one matrix product and one fused pass of the kernel function.
+/// Rows and columns may be two sets of points (prediction) or the same (training). Threads share an engine.
+template <class Real>
+class KernelEngine {
+  public:
+    KernelEngine(const KernelSpec& kernel, const Points<Real>& rows, const Points<Real>& columns, const Blas& blas)
+        : kernel_(kernel), rows_(rows), columns_(columns), blas_(blas) {}
+
+    /// `out[i][j] = k(rows[which[i]], columns[range.begin + j])`: one pointer for each row asked for.
+    void block(std::span<const Index> which, Range range, std::span<Real* const> out) const;
+
+    [[nodiscard]] const KernelSpec& kernel() const { return kernel_; }
+    [[nodiscard]] Index rows() const { return rows_.size(); }
+    [[nodiscard]] Index columns() const { return columns_.size(); }
+
+    /// Blocks of at most this many columns keep the operands of the product in cache and a stop request short.
+    static constexpr Index kTile = 512;
+
+  private:
+    /// Memory of one block, handed from block to block so that it is allocated once for each thread.
+    struct Scratch {
+        Buffer<Real> products;  ///< scalar products, rows x columns of the block
+        Buffer<Real> rows;      ///< the gathered rows
+        Buffer<Real> columns;   ///< the gathered columns, when the points are not copied
+        Buffer<Real> expanded;  ///< sparse rows spread out, features x lanes; zero between uses
+    };
+    [[nodiscard]] std::unique_ptr<Scratch> borrow() const;
+    void give_back(std::unique_ptr<Scratch> scratch) const;
+
+    void products_dense(std::span<const Index> which, Range range, Scratch& scratch) const;
+    void products_csr(std::span<const Index> which, Range range, Scratch& scratch) const;
+    void copy_precomputed(std::span<const Index> which, Range range, std::span<Real* const> out) const;
+
+    KernelSpec kernel_;
+    const Points<Real>& rows_;
+    const Points<Real>& columns_;
+    Blas blas_;
+    mutable std::mutex mutex_;
+    mutable std::vector<std::unique_ptr<Scratch>> idle_;
+};
+
+/// Whether float32 entries are exact enough: the rounding of a kernel value, times the largest coefficient and
+/// a handful of support vectors, must stay below `accuracy` (in units of the decision value).
+[[nodiscard]] bool single_precision_suffices(const KernelSpec& kernel, double max_norm, double max_coefficient,
+                                             double accuracy);
+
+}  // namespace polymargin

@@ -1,0 +1,103 @@
+#include "machine/scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernel/engine.hpp"
+#include "kernel/points.hpp"
+#include "support/thread_pool.hpp"
+
+namespace polymargin {
+namespace {
+
+constexpr Index kRowTile = 128;
+
+/// The scores of one tile of rows.
+template <class Real>
+class TileScorer {
+  public:
+    TileScorer(const ScoreRequest& request, const KernelEngine<Real>& engine, std::span<const Real> coefficients,
+               const Blas& blas)
+        : request_(request),
+          engine_(engine),
+          coefficients_(coefficients),
+          blas_(blas),
+          values_(kRowTile * KernelEngine<Real>::kTile),
+          sums_(kRowTile * request.height) {}
+
+    void add(std::span<const Index> rows, std::span<double> out) {
+        for (const ScoreBlock& block : request_.blocks) {
+            std::fill_n(sums_.data(), static_cast<Index>(rows.size()) * request_.height, Real(0));
+            for (Index s = block.vectors.begin; s < block.vectors.end; s += KernelEngine<Real>::kTile) {
+                add_vectors(rows, {s, std::min(block.vectors.end, s + KernelEngine<Real>::kTile)},
+                            static_cast<Index>(block.columns.size()));
+            }
+            scatter(block, static_cast<Index>(rows.size()), out);
+        }
+    }
+
+  private:
+    void add_vectors(std::span<const Index> rows, Range vectors, Index height) {
+        const Index width = vectors.size();
+        const Index all_vectors = engine_.columns();
+        std::vector<Real*> to(rows.size());
+        for (std::size_t i = 0; i < rows.size(); ++i) to[i] = values_.data() + static_cast<Index>(i) * width;
+        engine_.block(rows, vectors, to);
+        blas_.multiply_transposed<Real>(static_cast<int>(rows.size()), static_cast<int>(height),
+                                        static_cast<int>(width), values_.data(), static_cast<int>(width),
+                                        coefficients_.data() + vectors.begin, static_cast<int>(all_vectors), Real(1),
+                                        sums_.data(), static_cast<int>(height));
+    }
+
+    void scatter(const ScoreBlock& block, Index rows, std::span<double> out) const {
+        const auto height = static_cast<Index>(block.columns.size());
+        for (Index i = 0; i < rows; ++i) {
+            for (Index m = 0; m < height; ++m) {
+                out[i * request_.scores + block.columns[m]] += static_cast<double>(sums_.data()[i * height + m]);
+            }
+        }
+    }
+
+    const ScoreRequest& request_;
+    const KernelEngine<Real>& engine_;
+    std::span<const Real> coefficients_;
+    const Blas& blas_;
+    Buffer<Real> values_, sums_;
+};
+
+template <class Real>
+void add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, const std::vector<double>& shift,
+                   std::span<double> out, const Blas& blas, const Control& control) {
+    const Points<Real> points(request.data, request.rows, shift, false);
+    const KernelEngine<Real> engine(request.kernel, points, vectors, blas);
+    const std::vector<Real> coefficients(request.coefficients.begin(), request.coefficients.end());
+    std::vector<Index> all(request.rows.size());
+    std::iota(all.begin(), all.end(), Index{0});
+    ThreadPool pool(request.threads);
+    const Index tiles = (points.size() + kRowTile - 1) / kRowTile;
+    pool.for_each(tiles, [&](Index tile) {
+        if (control.stop_requested()) return;
+        const Index first = tile * kRowTile;
+        const Index count = std::min(kRowTile, points.size() - first);
+        TileScorer<Real>(request, engine, coefficients, blas)
+            .add(std::span(all).subspan(first, count), out.subspan(first * request.scores, count * request.scores));
+    });
+}
+
+}  // namespace
+
+void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& blas, const Control& control) {
+    std::vector<Index> order(rows_of(request.vectors));
+    std::iota(order.begin(), order.end(), Index{0});
+    const auto shift = centre(request.vectors, order, request.kernel);
+    double largest = 0.0;
+    for (const double c : request.coefficients) largest = std::max(largest, std::abs(c));
+    const Points<float> vectors(request.vectors, order, shift, true);
+    if (single_precision_suffices(request.kernel, vectors.max_norm(), largest, request.accuracy)) {
+        return add_scores_in<float>(request, vectors, shift, out, blas, control);
+    }
+    add_scores_in<double>(request, Points<double>(request.vectors, order, shift, true), shift, out, blas, control);
+}
+
+}  // namespace polymargin

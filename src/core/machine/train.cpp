@@ -1,0 +1,60 @@
+#include "machine/train.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "kernel/engine.hpp"
+#include "kernel/gram.hpp"
+#include "kernel/points.hpp"
+#include "support/thread_pool.hpp"
+
+namespace polymargin {
+namespace {
+
+/// Problems this small are solved in double and refined to machine precision: it costs next to nothing.
+constexpr Index kSmall = 1024;
+
+template <class Real>
+TrainReport train_on(const TrainRequest& request, const Points<Real>& points, const Blas& blas, Control& control) {
+    const Index n = points.size();
+    const Index budget = request.budget_bytes - points.owned_bytes();
+    ThreadPool pool(request.threads);
+    const KernelEngine<Real> engine(request.kernel, points, points, blas);
+    GramStore<Real> store(engine, budget, pool, control);
+    BinarySettings settings = request.settings;
+    settings.polish = n <= kSmall;
+    if (n <= kSmall && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
+    TrainReport report;
+    report.results = solve_binary<Real>(request.problems, request.upper, store, settings, control, request.starts);
+    report.evaluations = store.evaluations();
+    report.single_precision = std::is_same_v<Real, float>;
+    report.whole_matrix = store.whole();
+    return report;
+}
+
+template <class Real>
+Points<Real> make_points(const TrainRequest& request, std::vector<double> shift) {
+    // A copy takes its memory out of the budget; a quarter of it at most, or rows would be recomputed too often.
+    const auto size = static_cast<Index>(request.order.size());
+    const bool copy = Points<Real>::copy_bytes(request.data, size) <= request.budget_bytes / 4;
+    return Points<Real>(request.data, request.order, std::move(shift), copy);
+}
+
+}  // namespace
+
+TrainReport train(const TrainRequest& request, const Blas& blas, Control& control) {
+    const auto shift = centre(request.data, request.order, request.kernel);
+    if (static_cast<Index>(request.order.size()) > kSmall) {
+        const auto points = make_points<float>(request, shift);
+        const double largest = *std::max_element(request.upper.begin(), request.upper.end());
+        if (single_precision_suffices(request.kernel, points.max_norm(), largest, request.settings.tolerance / 2)) {
+            return train_on<float>(request, points, blas, control);
+        }
+    }
+    return train_on<double>(request, make_points<double>(request, shift), blas, control);
+}
+
+}  // namespace polymargin

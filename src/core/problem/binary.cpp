@@ -1,0 +1,93 @@
+#include "problem/binary.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace polymargin {
+namespace {
+
+struct Box {
+    double lower, upper;
+};
+
+Box box(double sign, double bound) { return sign > 0 ? Box{0.0, bound} : Box{-bound, 0.0}; }
+
+/// Call `visit(b, f, box, sign, C)` for every example of the problem.
+template <class Visit>
+void for_examples(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper, Visit&& visit) {
+    for (const Run& run : runs) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double bound = upper[run.global + i];
+            visit(state.beta[run.local + i], state.f[run.local + i], box(run.sign, bound), run.sign, bound);
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<Run> runs_of(const BinaryProblem& problem) {
+    std::vector<Run> runs;
+    Index local = 0;
+    for (const Range& s : problem.segments) {
+        const Index from = std::clamp(problem.positive.begin, s.begin, s.end);
+        const Index to = std::clamp(problem.positive.end, from, s.end);
+        for (const auto& [part, sign] : {std::pair{Range{s.begin, from}, -1.0}, std::pair{Range{from, to}, 1.0},
+                                         std::pair{Range{to, s.end}, -1.0}}) {
+            if (part.size() > 0) runs.push_back({local + part.begin - s.begin, part.begin, part.size(), sign});
+        }
+        local += s.size();
+    }
+    return runs;
+}
+
+Violation violation(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper) {
+    Violation v;
+    for_examples(runs, state, upper, [&](double b, double f, Box box, double, double) {
+        if (b < box.upper) v.lowest_up = std::min(v.lowest_up, f);
+        if (b > box.lower) v.highest_low = std::max(v.highest_low, f);
+    });
+    return v;
+}
+
+double intercept(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper) {
+    double sum = 0.0;
+    Index free = 0;
+    for_examples(runs, state, upper, [&](double b, double f, Box box, double, double) {
+        if (b > box.lower && b < box.upper) {
+            sum += f;
+            ++free;
+        }
+    });
+    if (free > 0) return -sum / static_cast<double>(free);
+    const Violation v = violation(runs, state, upper);
+    if (!std::isfinite(v.lowest_up)) return -v.highest_low;
+    if (!std::isfinite(v.highest_low)) return -v.lowest_up;
+    return -(v.lowest_up + v.highest_low) / 2;
+}
+
+Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper,
+                      double intercept) {
+    double quadratic = 0.0, linear = 0.0, loss = 0.0;
+    double smallest_margin = std::numeric_limits<double>::infinity();
+    bool hard = false;
+    for_examples(runs, state, upper, [&](double b, double f, Box, double sign, double bound) {
+        quadratic += b * (f + sign);
+        linear += b * sign;
+        const double shortfall = -sign * (f + intercept);  // 1 - y (K b + intercept)
+        if (std::isinf(bound)) {
+            hard = true;
+            smallest_margin = std::min(smallest_margin, 1.0 - shortfall);
+        } else if (shortfall > 0.0) {
+            loss += bound * shortfall;
+        }
+    });
+    Objectives result{.primal = quadratic / 2 + loss, .dual = linear - quadratic / 2};
+    if (hard) {
+        const double scale = smallest_margin > 0.0 ? std::max(1.0, 1.0 / smallest_margin)
+                                                   : std::numeric_limits<double>::infinity();
+        result.primal = std::isinf(scale) ? scale : quadratic / 2 * scale * scale + loss;
+    }
+    return result;
+}
+
+}  // namespace polymargin

@@ -1,0 +1,432 @@
+#include "solver/binary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "solver/accumulate.hpp"
+
+namespace polymargin {
+namespace {
+
+template <class Real>
+using Table = std::shared_ptr<RowTable<Real>>;
+
+/// The tables that several problems read: rows of a segment against the same segment.
+template <class Real>
+class SharedTables {
+  public:
+    explicit SharedTables(GramStore<Real>& store) : store_(store) {}
+
+    Table<Real> get(Range segment) {
+        auto& table = tables_[segment.begin];
+        if (!table) table = store_.open(segment, segment);
+        return table;
+    }
+
+  private:
+    GramStore<Real>& store_;
+    std::map<Index, Table<Real>> tables_;
+};
+
+/// One binary problem under way.
+template <class Real>
+class Task {
+  public:
+    Task(const BinaryProblem& problem, std::span<const double> upper, const BinarySettings& settings)
+        : problem_(problem), upper_(upper), settings_(settings), runs_(runs_of(problem)) {
+        const Index n = problem.size();
+        state_.beta.assign(n, 0.0);
+        state_.f.resize(n);
+        slot_.assign(n, -1);
+        for (const Run& run : runs_) std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
+        Index local = 0;
+        for (const Range& s : problem.segments) {
+            offsets_.push_back(local);
+            local += s.size();
+        }
+    }
+
+    void open_tables(GramStore<Real>& store, SharedTables<Real>& shared) {
+        const auto& segments = problem_.segments;
+        tables_.resize(segments.size());
+        for (std::size_t a = 0; a < segments.size(); ++a) {
+            for (std::size_t b = 0; b < segments.size(); ++b) {
+                tables_[a].push_back(a == b ? shared.get(segments[a]) : store.open(segments[a], segments[b]));
+            }
+        }
+    }
+
+    void close_tables(GramStore<Real>& store) {
+        for (std::size_t a = 0; a < tables_.size(); ++a) {
+            for (std::size_t b = 0; b < tables_.size(); ++b) {
+                if (a != b) store.close(*tables_[a][b]);
+            }
+        }
+    }
+
+    void start_from(const BinaryStart& start) {
+        for (std::size_t i = 0; i < start.support.size(); ++i) pending_.emplace_back(local_of(start.support[i]), start.beta[i]);
+    }
+
+    [[nodiscard]] bool finished() const { return finished_; }
+    [[nodiscard]] double violation_size() const { return violation_; }
+    [[nodiscard]] Index iterations() const { return result_.iterations; }
+
+    /// Choose the next working set, or finish.
+    void choose(Index limit);
+    /// Ask the store for the rows of the working set.
+    void request_rows(GramStore<Real>& store) const;
+    /// Solve the working set and update the gradient; the rows must be there.
+    void advance();
+
+    void finish(Status status) {
+        finished_ = true;
+        result_.status = status;
+    }
+    BinaryResult take_result();
+
+  private:
+    [[nodiscard]] Index local_of(Index global) const {
+        const std::size_t s = segment_of_global(global);
+        return offsets_[s] + global - problem_.segments[s].begin;
+    }
+    [[nodiscard]] std::size_t segment_of_global(Index global) const {
+        std::size_t s = 0;
+        while (!problem_.segments[s].contains(global)) ++s;
+        return s;
+    }
+    [[nodiscard]] std::size_t segment_of(Index local) const {
+        std::size_t s = offsets_.size() - 1;
+        while (offsets_[s] > local) --s;
+        return s;
+    }
+    [[nodiscard]] Index global_of(Index local) const {
+        const std::size_t s = segment_of(local);
+        return problem_.segments[s].begin + local - offsets_[s];
+    }
+    [[nodiscard]] const Run& run_of(Index local) const {
+        auto run = runs_.begin();
+        while (local >= run->local + run->size) ++run;
+        return *run;
+    }
+
+    [[nodiscard]] bool is_free(Index local) const {
+        const Run& run = run_of(local);
+        const double size = std::abs(state_.beta[local]);
+        return size > 0.0 && size < upper_[run.global + local - run.local];
+    }
+    [[nodiscard]] std::size_t pending_batch() const {
+        return std::min(pending_.size(), static_cast<std::size_t>(settings_.working_set));
+    }
+
+    [[nodiscard]] std::vector<Index> spread(Index count) const;
+    [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
+    void take_in(std::span<const Index> wanted, Index limit);
+    void load_block();
+    void load_columns(std::span<const Index> slots);
+    void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
+
+    const BinaryProblem& problem_;
+    std::span<const double> upper_;
+    const BinarySettings& settings_;
+    std::vector<Run> runs_;
+    std::vector<Index> offsets_;
+    std::vector<std::vector<Table<Real>>> tables_;
+    BinaryState state_;
+    std::vector<Index> working_;  // the variable in each slot of the block
+    std::vector<Index> slot_;     // the slot of each variable, -1 if it has none
+    std::vector<Index> added_;    // slots filled by the last choice
+    std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
+    SmoBlock<Real> block_;
+    double violation_ = std::numeric_limits<double>::infinity();
+    bool fresh_ = true;
+    bool finished_ = false;
+    BinaryResult result_;
+};
+
+template <class Real>
+std::vector<Index> Task<Real>::spread(Index count) const {
+    // At the start all examples violate alike: take them evenly from both sides.
+    std::vector<Index> wanted;
+    for (const double sign : {1.0, -1.0}) {
+        Index side = 0;
+        for (const Run& run : runs_) side += run.sign == sign ? run.size : 0;
+        const Index take = std::min(side, count / 2);
+        Index seen = 0;
+        for (const Run& run : runs_) {
+            if (run.sign != sign) continue;
+            for (Index i = 0; i < run.size; ++i, ++seen) {
+                if (seen * take / side != (seen + 1) * take / side) wanted.push_back(run.local + i);
+            }
+        }
+    }
+    return wanted;
+}
+
+template <class Real>
+std::vector<Index> Task<Real>::worst(const Violation& v, Index count) const {
+    using Candidate = std::pair<double, Index>;
+    std::vector<Candidate> up, low;
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const Index t = run.local + i;
+            const double bound = upper_[run.global + i];
+            const double f = state_.f[t], b = state_.beta[t];
+            const bool grow = run.sign > 0 ? b < bound : b < 0.0;
+            const bool fall = run.sign > 0 ? b > 0.0 : b > -bound;
+            if (grow && f < v.highest_low - settings_.tolerance) up.emplace_back(f, t);
+            if (fall && f > v.lowest_up + settings_.tolerance) low.emplace_back(-f, t);
+        }
+    }
+    std::vector<Index> wanted;
+    for (auto* side : {&up, &low}) {
+        if (static_cast<Index>(side->size()) > count / 2) {
+            std::nth_element(side->begin(), side->begin() + count / 2, side->end());
+            side->resize(count / 2);
+        }
+        for (const auto& [f, t] : *side) wanted.push_back(t);
+    }
+    return wanted;
+}
+
+template <class Real>
+void Task<Real>::choose(Index limit) {
+    if (!pending_.empty()) return;
+    const Violation v = violation(runs_, state_, upper_);
+    violation_ = v.size();
+    if (!(violation_ > settings_.tolerance)) return finish(Status::converged);
+    if (settings_.max_iterations >= 0 && result_.iterations >= settings_.max_iterations) {
+        return finish(Status::max_iterations);
+    }
+    limit = std::min(limit, problem_.size());
+    const std::vector<Index> wanted = fresh_ ? spread(limit / 2) : worst(v, limit / 2);
+    fresh_ = false;
+    take_in(wanted, limit);
+}
+
+/// Give every wanted variable a slot of the working set: a new one while there is room, then the slots of variables
+/// that are not wanted and at a bound, then of those that are not wanted and free.
+template <class Real>
+void Task<Real>::take_in(std::span<const Index> wanted, Index limit) {
+    std::vector<char> keep(working_.size(), 0);
+    for (const Index t : wanted) {
+        if (slot_[t] >= 0) keep[slot_[t]] = 1;
+    }
+    std::vector<Index> free_slots[2];
+    for (std::size_t s = 0; s < working_.size(); ++s) {
+        if (!keep[s]) free_slots[is_free(working_[s])].push_back(static_cast<Index>(s));
+    }
+    added_.clear();
+    for (const Index t : wanted) {
+        if (slot_[t] >= 0) continue;
+        Index s = static_cast<Index>(working_.size());
+        if (s < limit) {
+            working_.push_back(t);
+        } else {
+            auto& from = free_slots[0].empty() ? free_slots[1] : free_slots[0];
+            if (from.empty()) break;
+            s = from.back();
+            from.pop_back();
+            slot_[working_[s]] = -1;
+            working_[s] = t;
+        }
+        slot_[t] = s;
+        added_.push_back(s);
+    }
+}
+
+template <class Real>
+void Task<Real>::request_rows(GramStore<Real>& store) const {
+    std::vector<Index> rows;
+    const auto request = [&](auto&& each) {
+        for (std::size_t a = 0; a < tables_.size(); ++a) {
+            rows.clear();
+            each([&](Index t) {
+                if (segment_of(t) == a) rows.push_back(global_of(t));
+            });
+            for (const auto& table : tables_[a]) store.request(table, rows);
+        }
+    };
+    if (!pending_.empty()) {
+        request([&](auto&& take) {
+            for (std::size_t i = 0; i < pending_batch(); ++i) take(pending_[pending_.size() - 1 - i].first);
+        });
+    } else {
+        request([&](auto&& take) {
+            for (const Index t : working_) take(t);
+        });
+    }
+}
+
+/// Bring the dense block up to date: the kernel of the variables that came in, the state of all.
+template <class Real>
+void Task<Real>::load_block() {
+    const auto q = static_cast<Index>(working_.size());
+    block_.resize(q, settings_.working_set);
+    for (Index s = 0; s < q; ++s) {
+        const Index t = working_[s];
+        const Run& run = run_of(t);
+        const double bound = upper_[run.global + t - run.local];
+        block_.beta.data()[s] = state_.beta[t];
+        block_.f.data()[s] = state_.f[t];
+        block_.lower.data()[s] = run.sign > 0 ? 0.0 : -bound;
+        block_.upper.data()[s] = run.sign > 0 ? bound : 0.0;
+    }
+    // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
+    // of neighbouring slots share cache lines.
+    constexpr std::size_t group = 16;
+    for (std::size_t start = 0; start < added_.size(); start += group) {
+        load_columns(std::span(added_).subspan(start, std::min(group, added_.size() - start)));
+    }
+}
+
+template <class Real>
+void Task<Real>::load_columns(std::span<const Index> slots) {
+    const auto q = static_cast<Index>(working_.size());
+    const Index border = offsets_.size() > 1 ? offsets_[1] : problem_.size();
+    struct Newcomer {
+        Index slot;
+        const Real* first;   // its kernel row, indexed by local number up to the border
+        const Real* second;  // and from the border on
+        Real* row;
+    };
+    std::array<Newcomer, 16> newcomers;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        const std::size_t a = segment_of(working_[slots[i]]);
+        const Index g = global_of(working_[slots[i]]);
+        const Real* first = tables_[a][0]->row(g);
+        newcomers[i] = {slots[i], first, offsets_.size() > 1 ? tables_[a][1]->row(g) - border : first,
+                        block_.kernel.data() + slots[i] * block_.stride};
+    }
+    for (Index u = 0; u < q; ++u) {
+        const Index t = working_[u];
+        Real* column = block_.kernel.data() + u * block_.stride;
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+            const Newcomer& n = newcomers[i];
+            column[n.slot] = n.row[u] = (t < border ? n.first : n.second)[t];
+        }
+    }
+    for (const Index s : slots) block_.diagonal.data()[s] = static_cast<float>(block_.kernel.data()[s * block_.stride + s]);
+}
+
+template <class Real>
+void Task<Real>::add_to_gradient(std::span<const Index> locals, std::span<const double> change) {
+    std::vector<const Real*> rows(locals.size());
+    for (std::size_t b = 0; b < offsets_.size(); ++b) {
+        for (std::size_t i = 0; i < locals.size(); ++i) {
+            rows[i] = tables_[segment_of(locals[i])][b]->row(global_of(locals[i]));
+        }
+        accumulate<Real>(rows, change, state_.f.data() + offsets_[b], problem_.segments[b].size());
+    }
+}
+
+template <class Real>
+void Task<Real>::advance() {
+    std::vector<Index> moved;
+    std::vector<double> change;
+    if (!pending_.empty()) {
+        for (std::size_t i = pending_batch(); i > 0; --i) {
+            moved.push_back(pending_.back().first);
+            change.push_back(pending_.back().second);
+            state_.beta[moved.back()] = change.back();
+            pending_.pop_back();
+        }
+        fresh_ = false;
+        return add_to_gradient(moved, change);
+    }
+    load_block();
+    const double tolerance = std::max(settings_.tolerance / 2, violation_ / 10);
+    Index limit = 100 * static_cast<Index>(working_.size());
+    if (settings_.max_iterations >= 0) limit = std::min(limit, settings_.max_iterations - result_.iterations);
+    const SmoResult solved = smo(block_, tolerance, limit);
+    result_.iterations += solved.iterations;
+    if (solved.unbounded) return finish(Status::unbounded);
+    for (std::size_t i = 0; i < working_.size(); ++i) {
+        const double delta = block_.beta.data()[i] - state_.beta[working_[i]];
+        if (delta != 0.0) {
+            moved.push_back(working_[i]);
+            change.push_back(delta);
+            state_.beta[working_[i]] = block_.beta.data()[i];
+        }
+    }
+    add_to_gradient(moved, change);
+}
+
+template <class Real>
+BinaryResult Task<Real>::take_result() {
+    result_.violation = violation(runs_, state_, upper_).size();
+    result_.intercept = intercept(runs_, state_, upper_);
+    result_.objectives = objectives(runs_, state_, upper_, result_.intercept);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double b = state_.beta[run.local + i];
+            if (b != 0.0) {
+                result_.support.push_back(run.global + i);
+                result_.beta.push_back(b);
+            }
+        }
+    }
+    return std::move(result_);
+}
+
+}  // namespace
+
+template <class Real>
+std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
+                                       GramStore<Real>& store, const BinarySettings& settings, Control& control,
+                                       std::span<const BinaryStart> starts) {
+    const auto total = static_cast<Index>(problems.size());
+    std::vector<BinaryResult> results(problems.size());
+    SharedTables<Real> shared(store);
+    std::vector<std::pair<Index, std::unique_ptr<Task<Real>>>> active;
+    Index next = 0, done = 0, past_iterations = 0;
+    while (done < total) {
+        while (next < total && static_cast<Index>(active.size()) < settings.in_flight) {
+            auto task = std::make_unique<Task<Real>>(problems[next], upper, settings);
+            task->open_tables(store, shared);
+            if (!starts.empty()) task->start_from(starts[next]);
+            active.emplace_back(next++, std::move(task));
+        }
+        store.pool().for_each(static_cast<Index>(active.size()), [&](Index i) {
+            if (!active[i].second->finished()) active[i].second->choose(settings.working_set);
+        });
+        for (auto& [index, task] : active) {
+            if (!task->finished()) task->request_rows(store);
+        }
+        const bool complete = store.fulfil();
+        store.pool().for_each(static_cast<Index>(active.size()), [&](Index i) {
+            auto& task = *active[i].second;
+            if (!complete) {
+                if (!task.finished()) task.finish(control.cancelled() ? Status::stopped : Status::time_limit);
+            } else if (!task.finished()) {
+                task.advance();
+            }
+        });
+        Progress progress{.done = done, .total = total, .iterations = past_iterations, .violation = 0.0};
+        for (auto& [index, task] : active) {
+            progress.iterations += task->iterations();
+            progress.violation = std::max(progress.violation, task->violation_size());
+            if (!task->finished()) continue;
+            task->close_tables(store);
+            past_iterations += task->iterations();
+            results[index] = task->take_result();
+            task.reset();
+            ++done;
+        }
+        std::erase_if(active, [](const auto& entry) { return entry.second == nullptr; });
+        progress.done = done;
+        control.report(progress);
+    }
+    return results;
+}
+
+template std::vector<BinaryResult> solve_binary<float>(std::span<const BinaryProblem>, std::span<const double>,
+                                                       GramStore<float>&, const BinarySettings&, Control&,
+                                                       std::span<const BinaryStart>);
+template std::vector<BinaryResult> solve_binary<double>(std::span<const BinaryProblem>, std::span<const double>,
+                                                        GramStore<double>&, const BinarySettings&, Control&,
+                                                        std::span<const BinaryStart>);
+
+}  // namespace polymargin

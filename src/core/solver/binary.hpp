@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernel/gram.hpp"
+#include "problem/binary.hpp"
+#include "solver/smo.hpp"
+#include "support/control.hpp"
+
+namespace polymargin {
+
+struct BinarySettings {
+    double tolerance = 1e-3;       ///< epsilon of H&L (22)
+    Index max_iterations = -1;     ///< SMO steps for one problem; -1: no limit
+    Index working_set = 256;       ///< variables optimised together
+    Index in_flight = 16;          ///< problems solved side by side
+    bool polish = false;           ///< refine the converged answer to machine precision
+};
+
+enum class Status { converged, max_iterations, time_limit, stopped, unbounded };
+
+struct BinaryResult {
+    std::vector<Index> support;  ///< examples with non-zero coefficient, in the engine's numbering, ascending
+    std::vector<double> beta;    ///< their signed coefficients
+    double intercept = 0.0;
+    Objectives objectives;
+    double violation = 0.0;
+    Index iterations = 0;
+    Status status = Status::converged;
+};
+
+/// Where the solution starts: signed coefficients of some examples, feasible for the problem.
+struct BinaryStart {
+    std::vector<Index> support;
+    std::vector<double> beta;
+};
+
+/// Solve many binary problems on one store of kernel rows by two-level decomposition.
+///
+/// The problems advance side by side, a round at a time. In a round each problem chooses a working set (its free
+/// variables and the worst violators), the store computes all kernel rows that any of them lacks, and each problem solves its
+/// working set by SMO on a dense block that fits the cache and brings the gradient of all its examples up to date.
+/// A problem that ends makes room for the next. Nothing in this order depends on the number of threads.
+///
+/// `upper` holds C_i in the engine's numbering and `starts` is empty or has one entry for each problem.
+template <class Real>
+std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
+                                       GramStore<Real>& store, const BinarySettings& settings, Control& control,
+                                       std::span<const BinaryStart> starts = {});
+
+}  // namespace polymargin

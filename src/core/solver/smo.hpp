@@ -1,0 +1,35 @@
+#pragma once
+
+#include "support/buffer.hpp"
+
+namespace polymargin {
+
+/// A small dense binary problem: the working set of the decomposition. Arrays are padded to whole vectors with
+/// variables that can neither grow nor fall.
+template <class Real>
+struct SmoBlock {
+    Index size = 0;    ///< variables
+    Index width = 0;   ///< `size` padded: what the passes go over
+    Index stride = 0;  ///< from row to row of the kernel
+    Buffer<Real> kernel;
+    Buffer<float> diagonal;
+    Buffer<double> beta, lower, upper, f;
+    Buffer<double> up, low;  ///< 0 where the variable may grow (fall), else +inf (-inf)
+
+    /// Set the number of variables, at most `capacity` (the same at every call); the kernel of those that were there stays.
+    void resize(Index count, Index capacity);
+};
+
+struct SmoResult {
+    Index iterations = 0;
+    double violation = 0.0;
+    bool unbounded = false;  ///< an unbounded variable could grow for ever: the hard margin does not exist
+};
+
+/// Sequential minimal optimisation with second-order choice of the second variable (Fan, Chen and Lin 2005), on a block
+/// whose kernel is at hand, until the violation is at most `tolerance` or `max_iterations` steps were taken. One pass over
+/// the block updates the gradient and finds the first variable of the next step, a second pass finds its partner.
+template <class Real>
+SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations);
+
+}  // namespace polymargin

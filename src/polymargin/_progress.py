@@ -1,0 +1,32 @@
+"""What a long fit shows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[int, int, int, float], None]
+
+
+@contextmanager
+def progress_bar(title: str, verbose: int) -> Iterator[Report | None]:
+    """Yield a callback for ``(done, total, iterations, violation)`` that draws a bar, or None when silent."""
+    if not verbose:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("problems  {task.fields[iterations]:,} steps  violation {task.fields[violation]:.2g}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns) as bar:
+        task = bar.add_task(title, total=None, iterations=0, violation=float("inf"))
+
+        def report(done: int, total: int, iterations: int, violation: float) -> None:
+            bar.update(task, completed=done, total=total, iterations=iterations, violation=violation)
+
+        yield report

@@ -1,0 +1,70 @@
+"""Max-wins voting over all pairs of classes (Hsu & Lin, section II)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def pair_list(n_classes: int) -> NDArray[np.int64]:
+    """Return the pairs (i, j), i < j, as rows in the order (0,1), (0,2), ..., (1,2), ..."""
+    first, second = np.triu_indices(n_classes, k=1)
+    return np.column_stack([first, second]).astype(np.int64)
+
+
+def pair_index(i: NDArray[np.int64], j: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """Return the positions of the pairs (i, j), i < j, in :func:`pair_list`."""
+    return i * (2 * n_classes - i - 1) // 2 + (j - i - 1)
+
+
+def _count(pairwise: NDArray[np.float64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Count the votes of each row for each class and sum the decision values in its favour."""
+    wins = np.zeros((len(pairwise), n_classes), dtype=np.int64)
+    favour = np.zeros((len(pairwise), n_classes))
+    start = 0
+    for i in range(n_classes - 1):  # a class at a time: k steps for k(k-1)/2 columns
+        values = pairwise[:, start : start + n_classes - 1 - i]
+        start += n_classes - 1 - i
+        for_first = values > 0
+        wins[:, i] += for_first.sum(axis=1)
+        wins[:, i + 1 :] += ~for_first
+        favour[:, i] += values.sum(axis=1)
+        favour[:, i + 1 :] -= values
+    return wins, favour
+
+
+def votes(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
+    """Return the class with most votes in each row; a tie goes to the smaller index.
+
+    Parameters
+    ----------
+    pairwise : array of shape (n, k(k-1)/2)
+        Decision values in the order of :func:`pair_list`; positive is a vote for the first class.
+    n_classes : int
+        The number k of classes.
+
+    Returns
+    -------
+    array of shape (n,)
+        Class indices.
+    """
+    return _count(pairwise, n_classes)[0].argmax(axis=1)
+
+
+def vote_scores(
+    pairwise: NDArray[np.float64], n_classes: int, decided: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return a score for each class: its votes, plus its summed decision values squeezed into (-1/3, 1/3).
+
+    The squeezed sums order classes with equally many votes, as in scikit-learn. Where the largest score is not
+    that of the class ``decided`` (a tie, or an elimination that ended elsewhere), the two scores change places, so
+    that the largest score always names the decision.
+    """
+    wins, favour = _count(pairwise, n_classes)
+    scores: NDArray[np.float64] = wins + favour / (3 * (np.abs(favour) + 1))
+    rows = np.arange(len(scores))
+    largest = scores.argmax(axis=1)
+    top = scores[rows, largest]
+    scores[rows, largest] = scores[rows, decided]
+    scores[rows, decided] = top
+    return scores

@@ -1,0 +1,94 @@
+"""Checking what users bring, and handing it to the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from polymargin import _core
+
+Matrix = Any  # a dense array or a CSR matrix of float32 or float64
+
+
+def checked_examples(estimator: Any, X: Any, *, reset: bool, y: Any = None, finite: bool = True) -> Any:
+    """Validate ``X`` (and ``y``) as scikit-learn does, and further: sound CSR structure, finite values by place.
+
+    ``finite=False`` leaves the values to the caller, who may need only some of them.
+    """
+    if sp.issparse(X):
+        _check_sparse_structure(X)
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "order": "C",
+        "ensure_all_finite": False,
+        "reset": reset,
+    }
+    if y is None:
+        X = validate_data(estimator, X, **options)
+    else:
+        X, y = validate_data(estimator, X, y, **options)
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()  # the caller's matrix stays as it is
+        X.sum_duplicates()
+    if finite:
+        check_finite(X, "X")
+    return X if y is None else (X, y)
+
+
+def _check_sparse_structure(X: Any) -> None:
+    if X.format == "csr":
+        indices, indptr = np.ascontiguousarray(X.indices), np.ascontiguousarray(X.indptr)
+        _core.check_csr(indices, indptr, len(X.data), *X.shape)
+    elif X.format in ("csc", "bsr"):
+        X.check_format(full_check=True)
+
+
+def check_finite(X: Matrix, name: str) -> None:
+    """Raise ValueError, naming row and column, if there is a NaN or an infinity."""
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # one fast pass; an overflowing sum of finite values is sorted out below
+            return
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size == 0:
+        return
+    if sp.issparse(X):
+        row, column = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1, int(X.indices[bad[0]])
+    else:
+        row, column = (int(i) for i in np.unravel_index(bad[0], X.shape))
+    value = "NaN" if np.isnan(values.flat[bad[0]]) else "infinity"
+    raise ValueError(
+        f"Input {name} contains {value} at row {row}, column {column}; every value must be finite. "
+        "Drop such rows or fill them, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def core_data(X: Matrix) -> _core.Data:
+    """Wrap examples for the core without copying them."""
+    if sp.issparse(X):
+        return _core.Data.csr(
+            np.ascontiguousarray(X.data),
+            np.ascontiguousarray(X.indices),
+            np.ascontiguousarray(X.indptr),
+            *X.shape,
+        )
+    return _core.Data.dense(np.ascontiguousarray(X))
+
+
+def weighted_variance(X: Matrix, weight: NDArray[np.float64] | None) -> float:
+    """Return the variance of all entries of ``X``, a row counting as often as its weight says."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if weight is None and not sp.issparse(X):
+            return float(X.var(dtype=np.float64))
+        rows = np.ones(X.shape[0]) if weight is None else weight
+        count = rows.sum() * X.shape[1]
+        mean = float(rows @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / count
+        if sp.issparse(X):
+            squares = X.multiply(X).sum(axis=1, dtype=np.float64)
+            return float(rows @ np.asarray(squares).ravel()) / count - mean**2
+        return float(rows @ ((X - mean) ** 2).sum(axis=1, dtype=np.float64)) / count

@@ -1,0 +1,18 @@
+"""What every test module shares: the reference implementations on the path, and hypothesis' profile."""
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile(
+    "polymargin",
+    max_examples=20,
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("polymargin")

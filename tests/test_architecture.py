@@ -1,0 +1,141 @@
+"""The layers of the project, read from its files: who may include, import or name whom."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = ROOT / "src" / "core"
+BINDINGS = ROOT / "src" / "bindings"
+PACKAGE = ROOT / "src" / "polymargin"
+
+CORE_FILES = sorted(p for p in CORE.rglob("*") if p.suffix in {".hpp", ".cpp", ".h"})
+HEADERS = [p for p in CORE_FILES if p.suffix in {".hpp", ".h"}]
+BINDING_FILES = sorted(p for p in BINDINGS.rglob("*") if p.suffix in {".hpp", ".cpp", ".h"})
+PYTHON_FILES = sorted(PACKAGE.rglob("*.py"))
+
+# What a folder of the core may include besides the standard library: itself and what lies below it.
+MAY_INCLUDE = {
+    "support": {"support"},
+    "kernel": {"kernel", "support"},
+    "problem": {"problem", "kernel", "support"},
+    "solver": {"solver", "problem", "kernel", "support"},
+}
+MACHINE_NAMES = re.compile(
+    r"one.?vs.?(one|rest|all)|one.?against|weston|watkins|crammer|singer|softmax|uncertainty|linear.?program"
+    r"|adag\b|\bdag\b|\bvotes?\b",
+    re.IGNORECASE,
+)
+
+
+def relative(paths):
+    return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in paths]
+
+
+def includes(path):
+    """Return what a C++ file includes, as written."""
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE)
+
+
+def imports(path):
+    """Return the dotted names that a Python file imports anywhere in it; relative ones start with dots."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            found |= {f"{module}.{alias.name}" for alias in node.names} | {module}
+    return found
+
+
+def in_folder(path, base):
+    return path.relative_to(base).parts[0]
+
+
+def test_the_layers_are_there():
+    assert {in_folder(p, CORE) for p in CORE_FILES} >= {"kernel", "solver", "support"}
+    assert BINDING_FILES
+    assert (PACKAGE / "__init__.py").exists()
+    assert list((PACKAGE / "machines").glob("*.py"))
+    assert list((PACKAGE / "decision").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", relative(CORE_FILES))
+def test_core_knows_no_python(path):
+    bad = [name for name in includes(path) if re.match(r"Python\.h|nanobind|pybind11|numpy/", name)]
+    assert not bad
+
+
+@pytest.mark.parametrize("path", relative(CORE_FILES))
+def test_core_folders_include_only_what_lies_below(path):
+    own = in_folder(path, CORE)
+    for name in includes(path):
+        parts = set(Path(name).parts[:-1])
+        assert not parts & {"bindings"}
+        assert parts & MAY_INCLUDE.keys() <= MAY_INCLUDE[own], f"{own} may not include {name}"
+
+
+@pytest.mark.parametrize("path", relative(p for p in CORE_FILES if in_folder(p, CORE) == "solver"))
+def test_a_solver_names_no_machine(path):
+    assert not MACHINE_NAMES.search(path.read_text())
+
+
+@pytest.mark.parametrize("path", relative(p for p in CORE_FILES if in_folder(p, CORE) == "problem"))
+def test_a_problem_has_no_threads(path):
+    assert not re.search(r"std::(jthread|thread|async|mutex)\b|thread_pool", path.read_text())
+
+
+@pytest.mark.parametrize("path", relative(HEADERS))
+def test_headers_are_short(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", relative(BINDING_FILES))
+def test_binding_files_are_short(path):
+    assert len(path.read_text().splitlines()) < 200
+
+
+@pytest.mark.parametrize("path", relative(p for p in PYTHON_FILES if in_folder(p, PACKAGE) == "machines"))
+def test_an_estimator_holds_no_arithmetic(path):
+    forbidden = ("scipy.linalg", "scipy.optimize", "scipy.spatial", "scipy.special", "numpy.linalg")
+    forbidden += ("sklearn.svm", "sklearn.metrics.pairwise")
+    bad = [name for name in imports(path) if name.startswith(forbidden)]
+    assert not bad
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert (node.value.id, node.attr) not in {("np", "linalg"), ("np", "exp"), ("np", "einsum")}
+
+
+@pytest.mark.parametrize("path", relative(p for p in PYTHON_FILES if in_folder(p, PACKAGE) == "decision"))
+def test_a_decision_knows_no_machine(path):
+    assert not [name for name in imports(path) if "machines" in name.split(".")]
+
+
+@pytest.mark.parametrize("path", relative(PYTHON_FILES))
+def test_optional_libraries_are_imported_where_they_are_used(path):
+    tree = ast.parse(path.read_text())
+    top = {
+        (alias.name if isinstance(node, ast.Import) else node.module or "").split(".")[0]
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert not top & {"rich", "pandas", "polars", "matplotlib", "jinja2", "typer"}
+
+
+def modules_after(statement):
+    program = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in run.stdout.split()}
+
+
+def test_importing_adds_no_heavy_library_to_what_scikit_learn_imports():
+    before = modules_after("import sklearn.svm, joblib, threadpoolctl, scipy.sparse")
+    added = modules_after("import polymargin") - before
+    assert "polymargin" in added
+    assert not added & {"rich", "pandas", "polars", "matplotlib", "jinja2", "typer", "hypothesis", "pytest"}

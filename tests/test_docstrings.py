@@ -1,0 +1,125 @@
+"""Documentation that can be relied on: numpydoc's rules, the interface's attributes, examples that run."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+from numpydoc.docscrape import ClassDoc
+from numpydoc.validate import validate
+
+import polymargin
+
+CHECKS = {
+    "GL03",  # no double blank lines
+    "GL05",  # no tabs
+    "GL06",  # no unknown sections
+    "GL07",  # sections in order
+    "GL08",  # there is a docstring
+    "GL10",  # directives with two colons
+    "SS01",  # there is a summary
+    "SS02",  # it starts with a capital letter
+    "SS03",  # it ends with a period
+    "SS06",  # it fits one line
+    "PR01",  # all parameters are documented
+    "PR02",  # and no others
+    "PR03",  # in their order
+    "PR04",  # with a type
+    "PR05",  # which has no period
+    "PR07",  # and a description
+    "PR10",  # a space before the colon
+    "RT01",  # what is returned is said
+    "RT03",  # and described
+    "YD01",  # the same for yields
+}
+ATTRIBUTES = {
+    "classes_",
+    "n_features_in_",
+    "feature_names_in_",
+    "support_",
+    "support_vectors_",
+    "n_support_",
+    "dual_coef_",
+    "intercept_",
+    "coef_",
+    "n_iter_",
+    "primal_objective_",
+    "dual_objective_",
+    "duality_gap_",
+    "converged_",
+    "stop_reason_",
+    "solver_used_",
+    "fit_time_",
+    "n_kernel_evaluations_",
+}
+MODULES = ["polymargin"] + [
+    module.name
+    for module in pkgutil.walk_packages(polymargin.__path__, "polymargin.")
+    if not module.name.split(".")[-1].startswith("_core")
+]
+PUBLIC = [name for name in polymargin.__all__ if not name.startswith("_")]
+CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(polymargin, name))]
+
+
+def documented_objects():
+    """Return the dotted names of public classes and functions and of the methods that are our own."""
+    found = []
+    for name in PUBLIC:
+        item = getattr(polymargin, name)
+        if not (inspect.isclass(item) or inspect.isfunction(item)):
+            continue
+        found.append(f"polymargin.{name}")
+        if not inspect.isclass(item):
+            continue
+        for member, value in inspect.getmembers(item):
+            function = value.fget if isinstance(value, property) else value
+            ours = getattr(function, "__module__", None) or ""
+            if not member.startswith("_") and ours.startswith("polymargin"):
+                found.append(f"polymargin.{name}.{member}")
+    return found
+
+
+def test_there_is_something_to_check():
+    assert {"OneVsOneSVC", "OneVsRestSVC"} <= set(CLASSES)
+    names = documented_objects()
+    for method in ("fit", "predict", "decision_function", "pairwise_decision_function"):
+        assert f"polymargin.OneVsOneSVC.{method}" in names
+
+
+@pytest.mark.parametrize("name", documented_objects())
+def test_numpydoc(name):
+    errors = [f"{code}: {text}" for code, text in validate(name)["errors"] if code in CHECKS]
+    assert not errors, "\n".join(errors)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name.endswith("SVC")])
+def test_machines_document_formula_attributes_references_and_an_example(name):
+    machine = getattr(polymargin, name)
+    doc = ClassDoc(machine)
+    missing = ATTRIBUTES - {attribute.name for attribute in doc["Attributes"]}
+    assert not missing
+    assert "math::" in inspect.getdoc(machine)
+    assert "doi" in "\n".join(doc["References"]).lower()
+    assert ">>> " in "\n".join(doc["Examples"])
+    described = [attribute.name for attribute in doc["Attributes"] if "".join(attribute.desc).strip()]
+    assert len(described) == len(doc["Attributes"])
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_have_a_docstring(name):
+    assert (importlib.import_module(name).__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    result = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
+    assert result.failed == 0
+
+
+def test_public_names_are_listed_and_exist():
+    assert len(set(polymargin.__all__)) == len(polymargin.__all__)
+    for name in polymargin.__all__:
+        assert hasattr(polymargin, name), name

@@ -1,0 +1,106 @@
+"""Test rates of Hsu and Lin (2002), Table V.2, at the parameters that they report.
+
+The data are looked for in the folder that POLYMARGIN_DATA names, else in ``shared/data`` next to the
+repository. Attributes are scaled to [-1, 1] by the training part, except those of dna.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_svmlight_file
+
+from polymargin import OneVsOneSVC, OneVsRestSVC
+
+DATA = Path(os.environ.get("POLYMARGIN_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+FEATURES = {"dna": 180, "satimage": 36, "letter": 16, "shuttle": 9}
+
+# (log2 C, log2 gamma), rate in per cent
+ONE_VS_ONE = {
+    "dna": ((3, -6), 95.447),
+    "satimage": ((4, 0), 91.3),
+    "letter": ((4, 2), 97.98),
+    "shuttle": ((11, 3), 99.924),
+}
+DAG = {
+    "dna": ((3, -6), 95.447),
+    "satimage": ((4, 0), 91.25),
+    "letter": ((4, 2), 97.98),
+    "shuttle": ((11, 3), 99.924),
+}
+ONE_VS_REST = {
+    "dna": ((2, -6), 95.784),
+    "satimage": ((2, 1), 91.7),
+    "letter": ((2, 2), 97.88),
+    "shuttle": ((9, 4), 99.910),
+}
+# Unique support vectors that scikit-learn 1.9.1 finds (LIBSVM, tol 1e-3)
+SUPPORT_VECTORS = {"dna": 952, "satimage": 1610, "letter": 8880, "shuttle": 266}
+
+
+@cache
+def load(name):
+    """Return training and test part, scaled as in the paper."""
+    parts = []
+    for part in ("train", "test"):
+        path = DATA / name / f"{name}.{part}.svm.bz2"
+        if not path.exists():
+            pytest.skip(f"no file {path.name}: set POLYMARGIN_DATA to the folder of the papers' data sets")
+        X, y = load_svmlight_file(str(path), n_features=FEATURES[name], zero_based=False)
+        parts.append((X.toarray(), y.astype(int)))
+    (X, y), (X_test, y_test) = parts
+    if name != "dna":
+        low, high = X.min(axis=0), X.max(axis=0)
+        X, X_test = (2 * (A - low) / (high - low) - 1 for A in (X, X_test))
+    return X, y, X_test, y_test
+
+
+@cache
+def one_vs_one(name):
+    """Return the machine of the paper's parameters; votes and DAG share them on these data."""
+    X, y, _, _ = load(name)
+    (log_C, log_gamma), _ = ONE_VS_ONE[name]
+    return OneVsOneSVC(C=2.0**log_C, gamma=2.0**log_gamma, n_jobs=2).fit(X, y)
+
+
+def rate(machine, name):
+    _, _, X_test, y_test = load(name)
+    return 100 * np.mean(machine.predict(X_test) == y_test)
+
+
+@pytest.mark.parametrize("name", ONE_VS_ONE)
+def test_one_vs_one_rate(name):
+    load(name)
+    machine = one_vs_one(name)
+    assert machine.converged_
+    assert machine.decision == "votes"
+    assert rate(machine, name) == pytest.approx(ONE_VS_ONE[name][1], abs=0.1)
+
+
+@pytest.mark.parametrize("name", DAG)
+def test_dag_rate(name):
+    load(name)
+    assert DAG[name][0] == ONE_VS_ONE[name][0]
+    machine = one_vs_one(name)
+    try:
+        machine.set_params(decision="dag")
+        assert rate(machine, name) == pytest.approx(DAG[name][1], abs=0.1)
+    finally:
+        machine.set_params(decision="votes")
+
+
+@pytest.mark.parametrize("name", ONE_VS_REST)
+def test_one_vs_rest_rate(name):
+    X, y, _, _ = load(name)
+    (log_C, log_gamma), expected = ONE_VS_REST[name]
+    machine = OneVsRestSVC(C=2.0**log_C, gamma=2.0**log_gamma, n_jobs=2).fit(X, y)
+    assert machine.converged_
+    assert rate(machine, name) == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize("name", SUPPORT_VECTORS)
+def test_number_of_support_vectors_is_that_of_the_exact_solver(name):
+    load(name)
+    assert len(one_vs_one(name).support_) == pytest.approx(SUPPORT_VECTORS[name], rel=0.01)
