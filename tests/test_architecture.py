@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "kernel": {"kernel", "support"},
     "problem": {"problem", "kernel", "support"},
     "solver": {"solver", "problem", "kernel", "support"},
+    "machine": {"machine", "solver", "problem", "kernel", "support"},
 }
 MACHINE_NAMES = re.compile(
     r"one.?vs.?(one|rest|all)|one.?against|weston|watkins|crammer|singer|softmax|uncertainty|linear.?program"

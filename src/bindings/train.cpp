@@ -85,7 +85,7 @@ nb::dict to_python(const TrainReport& report) {
 nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<Index>& order,
                      const Vector<double>& upper, const Array<const Index, nb::shape<-1, 6>>& problems,
                      const std::optional<nb::tuple>& start, double tolerance, Index max_iterations, double time_limit,
-                     Index budget_bytes, int threads, const nb::object& progress, Index working_set, Index in_flight) {
+                     Index budget_bytes, int threads, const nb::object& progress) {
     TrainRequest request;
     request.data = data.view;
     request.kernel = kernel;
@@ -98,8 +98,9 @@ nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<In
     }
     request.settings.tolerance = tolerance;
     request.settings.max_iterations = max_iterations;
-    request.settings.working_set = working_set;
-    request.settings.in_flight = in_flight;
+    if (getenv("WS")) request.settings.working_set = atoi(getenv("WS"));
+    if (getenv("IF")) request.settings.in_flight = atoi(getenv("IF"));
+    if (getenv("EN")) request.settings.entrants = atoi(getenv("EN"));
     request.budget_bytes = budget_bytes;
     request.threads = threads;
     Control control(time_limit);
@@ -115,7 +116,6 @@ void bind_train(nb::module_& m) {
     m.def("train", &bound_train, nb::arg("data"), nb::arg("kernel"), nb::arg("order"), nb::arg("upper"),
           nb::arg("problems"), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("max_iterations"),
           nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"), nb::arg("progress").none(),
-          nb::arg("working_set") = 256, nb::arg("in_flight") = 16,
           "Solve binary problems on one data set; returns their solutions side by side.");
 }
 

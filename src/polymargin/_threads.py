@@ -26,16 +26,18 @@ class _OneBlasThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._controller: Any = None
-        self._limit: Any = None
+        self._libraries: list[Any] | None = None
+        self._before: list[int] = []
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
             if self._inside == 0:
-                if self._controller is None:  # finding the libraries takes milliseconds: once
-                    self._controller = ThreadpoolController().select(user_api="blas")
-                self._limit = self._controller.limit(limits=1)
+                if self._libraries is None:  # finding them takes milliseconds: once
+                    self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._before = [library.get_num_threads() for library in self._libraries]
+                for library in self._libraries:
+                    _set_threads(library, 1)
             self._inside += 1
         try:
             yield
@@ -43,7 +45,22 @@ class _OneBlasThread:
             with self._lock:
                 self._inside -= 1
                 if self._inside == 0:
-                    self._limit.restore_original_limits()
+                    for library, count in zip(self._libraries or [], self._before, strict=True):
+                        _set_threads(library, count)
+
+
+def _set_threads(library: Any, count: int) -> None:
+    """Set the number of threads, from whichever thread this is.
+
+    Newer threadpoolctl ignores all threads but the first that set a limit. The last fit out need not be the first
+    one in, so control is taken and given back each time.
+    """
+    take_control = getattr(library, "clear_controlling_thread", None)
+    if take_control is not None:
+        take_control(force=True)
+    library.set_num_threads(count)
+    if take_control is not None:
+        take_control(force=True)
 
 
 one_blas_thread = _OneBlasThread()

@@ -52,6 +52,10 @@ class KernelEngine {
     mutable std::vector<std::unique_ptr<Scratch>> idle_;
 };
 
+/// Up to this many examples or support vectors everything is done in double: it costs next to nothing, and answers are
+/// exact enough to be the same however rows are ordered, weighted or repeated.
+inline constexpr Index kSmallProblem = 1024;
+
 /// Whether float32 entries are exact enough: the rounding of a kernel value, times the largest coefficient and
 /// a handful of support vectors, must stay below `accuracy` (in units of the decision value).
 [[nodiscard]] bool single_precision_suffices(const KernelSpec& kernel, double max_norm, double max_coefficient,

@@ -9,7 +9,7 @@ namespace polymargin {
 namespace {
 
 /// Rows of one matrix product: enough for the product to run at full speed, few enough to share among threads.
-constexpr Index kRowTile = 128;
+constexpr Index kRowTile = 256;
 constexpr Index kSymmetricTile = 256;
 
 template <class Real>
@@ -80,11 +80,24 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
 
 template <class Real>
 void GramStore<Real>::close(RowTable<Real>& table) {
+    if (table.owned_.empty()) return;
     for (auto& row : table.owned_) {
-        if (row) used_ -= row_bytes(table);
-        row = {};
+        if (row) spare_[row.size()].push_back(std::move(row));
     }
-    if (!table.owned_.empty()) std::fill(table.present_.begin(), table.present_.end(), nullptr);
+    std::fill(table.present_.begin(), table.present_.end(), nullptr);
+}
+
+/// The memory of a row: that of a row of the same length that nobody needs any more, or new.
+template <class Real>
+Buffer<Real> GramStore<Real>::take_row(Index length) {
+    auto& spare = spare_[length];
+    if (spare.empty()) {
+        used_ += length * static_cast<Index>(sizeof(Real));
+        return Buffer<Real>(length);
+    }
+    Buffer<Real> row = std::move(spare.back());
+    spare.pop_back();
+    return row;
 }
 
 template <class Real>
@@ -101,6 +114,9 @@ void GramStore<Real>::request(const std::shared_ptr<RowTable<Real>>& table, std:
 
 template <class Real>
 void GramStore<Real>::make_room(Index bytes) {
+    if (used_ + bytes <= budget_) return;
+    for (auto& [length, rows] : spare_) used_ -= std::ssize(rows) * length * static_cast<Index>(sizeof(Real));
+    spare_.clear();
     if (used_ + bytes <= budget_) return;
     struct Candidate {
         std::int64_t last_use;
@@ -134,45 +150,51 @@ void GramStore<Real>::make_room(Index bytes) {
 
 template <class Real>
 bool GramStore<Real>::fulfil() {
+    Index bytes = 0;
+    for (const auto& m : missing_) bytes += std::ssize(m.rows) * row_bytes(*m.table);
+    make_room(bytes);
+    // Rows against the same columns are computed together, whichever table they belong to: the larger the product, the
+    // less it costs to bring the columns into the cache.
+    struct Group {
+        Range columns;
+        std::vector<Index> rows;
+        std::vector<Real*> out;
+    };
+    std::vector<Group> groups;
+    for (auto& m : missing_) {
+        auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.columns == m.table->columns_; });
+        if (group == groups.end()) group = groups.insert(groups.end(), Group{m.table->columns_, {}, {}});
+        for (const Index g : m.rows) {
+            const Index slot = g - m.table->rows_.begin;
+            m.table->owned_[slot] = take_row(padded<Real>(m.table->columns_.size()));
+            m.table->present_[slot] = m.table->owned_[slot].data();
+            group->rows.push_back(g);
+            group->out.push_back(m.table->owned_[slot].data());
+        }
+        evaluations_ += std::ssize(m.rows) * m.table->columns_.size();
+    }
+    missing_.clear();
     struct Block {
-        const RowTable<Real>* table;
-        std::span<const Index> rows;
+        const Group* group;
+        Index first, count;
         Range columns;
     };
-    Index bytes = 0;
-    for (const auto& m : missing_) bytes += static_cast<Index>(m.rows.size()) * row_bytes(*m.table);
-    make_room(bytes);
-    for (auto& m : missing_) {
-        for (const Index g : m.rows) {
-            auto& buffer = m.table->owned_[g - m.table->rows_.begin];
-            buffer = Buffer<Real>(padded<Real>(m.table->columns_.size()));
-            m.table->present_[g - m.table->rows_.begin] = buffer.data();
-        }
-        used_ += static_cast<Index>(m.rows.size()) * row_bytes(*m.table);
-        evaluations_ += static_cast<Index>(m.rows.size()) * m.table->columns_.size();
-    }
     std::vector<Block> blocks;
-    for (const auto& m : missing_) {
-        const auto count = static_cast<Index>(m.rows.size());
-        for (Index r = 0; r < count; r += kRowTile) {
-            const auto rows = std::span(m.rows).subspan(r, std::min(kRowTile, count - r));
-            for (Index c = m.table->columns_.begin; c < m.table->columns_.end; c += KernelEngine<Real>::kTile) {
-                blocks.push_back({m.table.get(), rows,
-                                  {c, std::min(m.table->columns_.end, c + KernelEngine<Real>::kTile)}});
+    for (const Group& g : groups) {
+        for (Index r = 0; r < std::ssize(g.rows); r += kRowTile) {
+            for (Index c = g.columns.begin; c < g.columns.end; c += KernelEngine<Real>::kTile) {
+                blocks.push_back({&g, r, std::min(kRowTile, std::ssize(g.rows) - r),
+                                  {c, std::min(g.columns.end, c + KernelEngine<Real>::kTile)}});
             }
         }
     }
-    pool_.for_each(static_cast<Index>(blocks.size()), [&](Index task) {
+    pool_.for_each(std::ssize(blocks), [&](Index task) {
         if (control_.stop_requested()) return;
-        const Block& block = blocks[task];
-        const Index offset = block.columns.begin - block.table->columns_.begin;
-        std::vector<Real*> out;
-        for (const Index g : block.rows) {
-            out.push_back(block.table->present_[g - block.table->rows_.begin] + offset);
-        }
-        engine_.block(block.rows, block.columns, out);
+        const auto& [group, first, count, columns] = blocks[task];
+        std::vector<Real*> out(group->out.begin() + first, group->out.begin() + first + count);
+        for (Real*& row : out) row += columns.begin - group->columns.begin;
+        engine_.block(std::span(group->rows).subspan(first, count), columns, out);
     });
-    missing_.clear();
     ++round_;
     return !control_.stop_requested();
 }

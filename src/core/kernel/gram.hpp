@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -67,6 +68,7 @@ class GramStore {
         std::vector<Index> rows;
     };
 
+    [[nodiscard]] Buffer<Real> take_row(Index length);
     void make_room(Index bytes);
     static Index row_bytes(const RowTable<Real>& table) {
         return padded<Real>(table.columns_.size()) * static_cast<Index>(sizeof(Real));
@@ -76,12 +78,13 @@ class GramStore {
     Index budget_;
     ThreadPool& pool_;
     const Control& control_;
-    Index used_ = 0;
+    Index used_ = 0;  // bytes, spare rows included
     Index evaluations_ = 0;
     std::int64_t round_ = 1;
     Buffer<Real> matrix_;
     std::vector<std::weak_ptr<RowTable<Real>>> tables_;
     std::vector<Missing> missing_;
+    std::map<Index, std::vector<Buffer<Real>>> spare_;  // rows of closed tables, by length
 };
 
 }  // namespace polymargin

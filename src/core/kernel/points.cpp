@@ -161,8 +161,8 @@ std::vector<double> centre(const DataView& data, std::span<const Index> order, c
         },
         dense->values);
     for (double& m : mean) m /= static_cast<double>(order.size());
-    // A sum that overflowed belongs to a value that `Points` will name; do not spread it over all rows.
-    for (double& m : mean) m = std::isfinite(m) ? m : 0.0;
+    // An absurd mean comes from an absurd value, which `Points` will name; do not spread it over all rows.
+    for (double& m : mean) m = std::abs(m) < 1e100 ? m : 0.0;
     return mean;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "kernel/engine.hpp"
 #include "kernel/points.hpp"
@@ -66,10 +68,14 @@ class TileScorer {
     Buffer<Real> values_, sums_;
 };
 
+/// Returns false, with nothing done, if the points are too large for the precision.
 template <class Real>
-void add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, const std::vector<double>& shift,
+bool add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, const std::vector<double>& shift,
                    std::span<double> out, const Blas& blas, const Control& control) {
     const Points<Real> points(request.data, request.rows, shift, false);
+    if (std::abs(request.kernel.diagonal(points.max_norm())) + points.max_norm() > std::sqrt(std::numeric_limits<Real>::max())) {
+        return false;
+    }
     const KernelEngine<Real> engine(request.kernel, points, vectors, blas);
     const std::vector<Real> coefficients(request.coefficients.begin(), request.coefficients.end());
     std::vector<Index> all(request.rows.size());
@@ -83,6 +89,7 @@ void add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, con
         TileScorer<Real>(request, engine, coefficients, blas)
             .add(std::span(all).subspan(first, count), out.subspan(first * request.scores, count * request.scores));
     });
+    return true;
 }
 
 }  // namespace
@@ -93,11 +100,17 @@ void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& 
     const auto shift = centre(request.vectors, order, request.kernel);
     double largest = 0.0;
     for (const double c : request.coefficients) largest = std::max(largest, std::abs(c));
-    const Points<float> vectors(request.vectors, order, shift, true);
-    if (single_precision_suffices(request.kernel, vectors.max_norm(), largest, request.accuracy)) {
-        return add_scores_in<float>(request, vectors, shift, out, blas, control);
+    if (rows_of(request.vectors) > kSmallProblem) {
+        const Points<float> vectors(request.vectors, order, shift, true);
+        if (single_precision_suffices(request.kernel, vectors.max_norm(), largest, request.accuracy) &&
+            add_scores_in<float>(request, vectors, shift, out, blas, control)) {
+            return;
+        }
     }
-    add_scores_in<double>(request, Points<double>(request.vectors, order, shift, true), shift, out, blas, control);
+    const Points<double> vectors(request.vectors, order, shift, true);
+    if (!add_scores_in<double>(request, vectors, shift, out, blas, control)) {
+        throw std::invalid_argument("the values are too large for this kernel: scale the data as the training data were");
+    }
 }
 
 }  // namespace polymargin

@@ -14,9 +14,6 @@
 namespace polymargin {
 namespace {
 
-/// Problems this small are solved in double and refined to machine precision: it costs next to nothing.
-constexpr Index kSmall = 1024;
-
 template <class Real>
 TrainReport train_on(const TrainRequest& request, const Points<Real>& points, const Blas& blas, Control& control) {
     const Index n = points.size();
@@ -25,8 +22,8 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, co
     const KernelEngine<Real> engine(request.kernel, points, points, blas);
     GramStore<Real> store(engine, budget, pool, control);
     BinarySettings settings = request.settings;
-    settings.polish = n <= kSmall;
-    if (n <= kSmall && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
+    if (n <= kSmallProblem) settings.polish = &blas;
+    if (n <= kSmallProblem && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
     TrainReport report;
     report.results = solve_binary<Real>(request.problems, request.upper, store, settings, control, request.starts);
     report.evaluations = store.evaluations();
@@ -47,7 +44,7 @@ Points<Real> make_points(const TrainRequest& request, std::vector<double> shift)
 
 TrainReport train(const TrainRequest& request, const Blas& blas, Control& control) {
     const auto shift = centre(request.data, request.order, request.kernel);
-    if (static_cast<Index>(request.order.size()) > kSmall) {
+    if (static_cast<Index>(request.order.size()) > kSmallProblem) {
         const auto points = make_points<float>(request, shift);
         const double largest = *std::max_element(request.upper.begin(), request.upper.end());
         if (single_precision_suffices(request.kernel, points.max_norm(), largest, request.settings.tolerance / 2)) {

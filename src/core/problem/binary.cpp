@@ -87,6 +87,9 @@ Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::
                                                    : std::numeric_limits<double>::infinity();
         result.primal = std::isinf(scale) ? scale : quadratic / 2 * scale * scale + loss;
     }
+    // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
+    const double rounding = 1e-12 * std::abs(result.dual);
+    if (result.primal < result.dual && result.dual - result.primal <= rounding) result.primal = result.dual;
     return result;
 }
 

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "solver/accumulate.hpp"
+#include "solver/polish.hpp"
 
 namespace polymargin {
 namespace {
+
+/// A working set is solved to this share of the violation it came with: further would be wasted on a part of the problem.
+constexpr double kInnerShare = 0.1;
 
 template <class Real>
 using Table = std::shared_ptr<RowTable<Real>>;
@@ -34,8 +39,16 @@ class SharedTables {
 template <class Real>
 class Task {
   public:
-    Task(const BinaryProblem& problem, std::span<const double> upper, const BinarySettings& settings)
-        : problem_(problem), upper_(upper), settings_(settings), runs_(runs_of(problem)) {
+    Task(const BinaryProblem& problem, std::span<const double> upper, const BinarySettings& settings, Index capacity,
+         SmoBlock<Real> block)
+        : problem_(problem),
+          upper_(upper),
+          settings_(settings),
+          runs_(runs_of(problem)),
+          tolerance_(settings.tolerance),
+          iteration_limit_(settings.max_iterations),
+          capacity_(capacity),
+          block_(std::move(block)) {
         const Index n = problem.size();
         state_.beta.assign(n, 0.0);
         state_.f.resize(n);
@@ -75,7 +88,7 @@ class Task {
     [[nodiscard]] Index iterations() const { return result_.iterations; }
 
     /// Choose the next working set, or finish.
-    void choose(Index limit);
+    void choose();
     /// Ask the store for the rows of the working set.
     void request_rows(GramStore<Real>& store) const;
     /// Solve the working set and update the gradient; the rows must be there.
@@ -84,8 +97,10 @@ class Task {
     void finish(Status status) {
         finished_ = true;
         result_.status = status;
+        if (status == Status::converged && settings_.polish != nullptr) polish_solution();
     }
     BinaryResult take_result();
+    SmoBlock<Real> take_block() { return std::move(block_); }
 
   private:
     [[nodiscard]] Index local_of(Index global) const {
@@ -118,12 +133,13 @@ class Task {
         return size > 0.0 && size < upper_[run.global + local - run.local];
     }
     [[nodiscard]] std::size_t pending_batch() const {
-        return std::min(pending_.size(), static_cast<std::size_t>(settings_.working_set));
+        return std::min(pending_.size(), static_cast<std::size_t>(capacity_));
     }
 
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
-    void take_in(std::span<const Index> wanted, Index limit);
+    void take_in(std::span<const Index> wanted);
+    void polish_solution();
     void load_block();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
@@ -132,6 +148,10 @@ class Task {
     std::span<const double> upper_;
     const BinarySettings& settings_;
     std::vector<Run> runs_;
+    double tolerance_;
+    Index iteration_limit_;  // -1: none
+    Index capacity_;         // most variables in the working set
+    SmoBlock<Real> block_;
     std::vector<Index> offsets_;
     std::vector<std::vector<Table<Real>>> tables_;
     BinaryState state_;
@@ -139,7 +159,6 @@ class Task {
     std::vector<Index> slot_;     // the slot of each variable, -1 if it has none
     std::vector<Index> added_;    // slots filled by the last choice
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
-    SmoBlock<Real> block_;
     double violation_ = std::numeric_limits<double>::infinity();
     bool fresh_ = true;
     bool finished_ = false;
@@ -176,8 +195,8 @@ std::vector<Index> Task<Real>::worst(const Violation& v, Index count) const {
             const double f = state_.f[t], b = state_.beta[t];
             const bool grow = run.sign > 0 ? b < bound : b < 0.0;
             const bool fall = run.sign > 0 ? b > 0.0 : b > -bound;
-            if (grow && f < v.highest_low - settings_.tolerance) up.emplace_back(f, t);
-            if (fall && f > v.lowest_up + settings_.tolerance) low.emplace_back(-f, t);
+            if (grow && f < v.highest_low - tolerance_) up.emplace_back(f, t);
+            if (fall && f > v.lowest_up + tolerance_) low.emplace_back(-f, t);
         }
     }
     std::vector<Index> wanted;
@@ -192,24 +211,32 @@ std::vector<Index> Task<Real>::worst(const Violation& v, Index count) const {
 }
 
 template <class Real>
-void Task<Real>::choose(Index limit) {
+void Task<Real>::choose() {
     if (!pending_.empty()) return;
     const Violation v = violation(runs_, state_, upper_);
     violation_ = v.size();
-    if (!(violation_ > settings_.tolerance)) return finish(Status::converged);
-    if (settings_.max_iterations >= 0 && result_.iterations >= settings_.max_iterations) {
-        return finish(Status::max_iterations);
+    if (!(violation_ > settings_.tolerance)) {
+        // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
+        const bool refine = settings_.polish != nullptr && tolerance_ == settings_.tolerance;
+        if (refine) {
+            tolerance_ *= 1e-4;
+            iteration_limit_ = 4 * result_.iterations + 1000;
+        }
+        if (!(violation_ > tolerance_)) return finish(Status::converged);
     }
-    limit = std::min(limit, problem_.size());
-    const std::vector<Index> wanted = fresh_ ? spread(limit / 2) : worst(v, limit / 2);
+    if (iteration_limit_ >= 0 && result_.iterations >= iteration_limit_) {
+        return finish(violation_ > settings_.tolerance ? Status::max_iterations : Status::converged);
+    }
+    const Index entrants = std::min(capacity_, settings_.entrants);
+    const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
     fresh_ = false;
-    take_in(wanted, limit);
+    take_in(wanted);
 }
 
 /// Give every wanted variable a slot of the working set: a new one while there is room, then the slots of variables
 /// that are not wanted and at a bound, then of those that are not wanted and free.
 template <class Real>
-void Task<Real>::take_in(std::span<const Index> wanted, Index limit) {
+void Task<Real>::take_in(std::span<const Index> wanted) {
     std::vector<char> keep(working_.size(), 0);
     for (const Index t : wanted) {
         if (slot_[t] >= 0) keep[slot_[t]] = 1;
@@ -222,7 +249,7 @@ void Task<Real>::take_in(std::span<const Index> wanted, Index limit) {
     for (const Index t : wanted) {
         if (slot_[t] >= 0) continue;
         Index s = static_cast<Index>(working_.size());
-        if (s < limit) {
+        if (s < capacity_) {
             working_.push_back(t);
         } else {
             auto& from = free_slots[0].empty() ? free_slots[1] : free_slots[0];
@@ -264,7 +291,7 @@ void Task<Real>::request_rows(GramStore<Real>& store) const {
 template <class Real>
 void Task<Real>::load_block() {
     const auto q = static_cast<Index>(working_.size());
-    block_.resize(q, settings_.working_set);
+    block_.resize(q, capacity_);
     for (Index s = 0; s < q; ++s) {
         const Index t = working_[s];
         const Run& run = run_of(t);
@@ -337,9 +364,9 @@ void Task<Real>::advance() {
         return add_to_gradient(moved, change);
     }
     load_block();
-    const double tolerance = std::max(settings_.tolerance / 2, violation_ / 10);
+    const double tolerance = std::max(tolerance_ / 2, violation_ * kInnerShare);
     Index limit = 100 * static_cast<Index>(working_.size());
-    if (settings_.max_iterations >= 0) limit = std::min(limit, settings_.max_iterations - result_.iterations);
+    if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - result_.iterations);
     const SmoResult solved = smo(block_, tolerance, limit);
     result_.iterations += solved.iterations;
     if (solved.unbounded) return finish(Status::unbounded);
@@ -352,6 +379,18 @@ void Task<Real>::advance() {
         }
     }
     add_to_gradient(moved, change);
+}
+
+template <class Real>
+void Task<Real>::polish_solution() {
+    const auto value = [this](Index i, Index j) {
+        const std::size_t b = segment_of(j);
+        return static_cast<double>(tables_[segment_of(i)][b]->row(global_of(i))[j - offsets_[b]]);
+    };
+    const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
+        add_to_gradient(which, change);
+    };
+    polish(runs_, upper_, state_, {value, moved}, *settings_.polish);
 }
 
 template <class Real>
@@ -371,6 +410,30 @@ BinaryResult Task<Real>::take_result() {
     return std::move(result_);
 }
 
+/// How many problems advance together and how large their working sets are, so that the rows of one round fit the store.
+struct Plan {
+    Index in_flight;
+    Index capacity;
+};
+
+template <class Real>
+Plan plan(std::span<const BinaryProblem> problems, const BinarySettings& settings, const GramStore<Real>& store) {
+    Index largest = 0;
+    for (const BinaryProblem& p : problems) largest = std::max(largest, p.size());
+    if (store.whole()) return {settings.in_flight, std::min(settings.working_set, largest)};
+    // Rows are padded, two ranges to a row; and a store that is always full would evict at every round.
+    const Index row_bytes = (largest + 2 * padded<Real>(1)) * static_cast<Index>(sizeof(Real));
+    const Index rows = store.budget() / row_bytes * 7 / 8;
+    constexpr Index comfortable = 128;
+    const Index in_flight = std::clamp<Index>(rows / comfortable, 1, settings.in_flight);
+    const Index capacity = std::min(settings.working_set, rows / in_flight);
+    if (capacity < 2) {
+        throw std::invalid_argument("cache_size is too small: two kernel rows of this problem take " +
+                                    std::to_string(3 * row_bytes / 1'000'000 + 1) + " MB");
+    }
+    return {in_flight, std::min(capacity, largest)};
+}
+
 }  // namespace
 
 template <class Real>
@@ -378,32 +441,43 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,
                                        std::span<const BinaryStart> starts) {
     const auto total = static_cast<Index>(problems.size());
+    const auto [in_flight, capacity] = plan(problems, settings, store);
     std::vector<BinaryResult> results(problems.size());
     SharedTables<Real> shared(store);
-    std::vector<std::pair<Index, std::unique_ptr<Task<Real>>>> active;
+    struct Active {
+        Index index;
+        std::unique_ptr<Task<Real>> task;
+    };
+    std::vector<Active> active;
+    std::vector<SmoBlock<Real>> spare_blocks;  // large, so they go from problem to problem
     Index next = 0, done = 0, past_iterations = 0;
+    const auto for_unfinished = [&](auto&& work) {
+        store.pool().for_each(static_cast<Index>(active.size()), [&](Index i) {
+            if (!active[i].task->finished()) work(*active[i].task);
+        });
+    };
     while (done < total) {
-        while (next < total && static_cast<Index>(active.size()) < settings.in_flight) {
-            auto task = std::make_unique<Task<Real>>(problems[next], upper, settings);
+        while (next < total && static_cast<Index>(active.size()) < in_flight) {
+            SmoBlock<Real> block;
+            if (!spare_blocks.empty()) {
+                block = std::move(spare_blocks.back());
+                spare_blocks.pop_back();
+            }
+            auto task = std::make_unique<Task<Real>>(problems[next], upper, settings, capacity, std::move(block));
             task->open_tables(store, shared);
             if (!starts.empty()) task->start_from(starts[next]);
-            active.emplace_back(next++, std::move(task));
+            active.push_back({next++, std::move(task)});
         }
-        store.pool().for_each(static_cast<Index>(active.size()), [&](Index i) {
-            if (!active[i].second->finished()) active[i].second->choose(settings.working_set);
-        });
+        for_unfinished([](Task<Real>& task) { task.choose(); });
         for (auto& [index, task] : active) {
             if (!task->finished()) task->request_rows(store);
         }
-        const bool complete = store.fulfil();
-        store.pool().for_each(static_cast<Index>(active.size()), [&](Index i) {
-            auto& task = *active[i].second;
-            if (!complete) {
-                if (!task.finished()) task.finish(control.cancelled() ? Status::stopped : Status::time_limit);
-            } else if (!task.finished()) {
-                task.advance();
-            }
-        });
+        if (store.fulfil()) {
+            for_unfinished([](Task<Real>& task) { task.advance(); });
+        } else {
+            const Status reason = control.cancelled() ? Status::stopped : Status::time_limit;
+            for_unfinished([&](Task<Real>& task) { task.finish(reason); });
+        }
         Progress progress{.done = done, .total = total, .iterations = past_iterations, .violation = 0.0};
         for (auto& [index, task] : active) {
             progress.iterations += task->iterations();
@@ -412,10 +486,11 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
             task->close_tables(store);
             past_iterations += task->iterations();
             results[index] = task->take_result();
+            spare_blocks.push_back(task->take_block());
             task.reset();
             ++done;
         }
-        std::erase_if(active, [](const auto& entry) { return entry.second == nullptr; });
+        std::erase_if(active, [](const Active& entry) { return entry.task == nullptr; });
         progress.done = done;
         control.report(progress);
     }

@@ -8,6 +8,7 @@
 #include "kernel/gram.hpp"
 #include "problem/binary.hpp"
 #include "solver/smo.hpp"
+#include "support/blas.hpp"
 #include "support/control.hpp"
 
 namespace polymargin {
@@ -15,9 +16,10 @@ namespace polymargin {
 struct BinarySettings {
     double tolerance = 1e-3;       ///< epsilon of H&L (22)
     Index max_iterations = -1;     ///< SMO steps for one problem; -1: no limit
-    Index working_set = 256;       ///< variables optimised together
-    Index in_flight = 16;          ///< problems solved side by side
-    bool polish = false;           ///< refine the converged answer to machine precision
+    Index working_set = 512;       ///< most variables optimised together
+    Index entrants = 64;           ///< most variables that enter the working set in a round
+    Index in_flight = 4;           ///< most problems solved side by side
+    const Blas* polish = nullptr;  ///< if given, refine the converged answer to rounding; needs double precision
 };
 
 enum class Status { converged, max_iterations, time_limit, stopped, unbounded };

@@ -36,6 +36,10 @@ POLYMARGIN_INLINE Floats load_floats(const double* from) {
     return __builtin_convertvector(load<Doubles>(from), Floats);
 }
 
+/// Passes keep this many running bests, so that one comparison does not wait for the last.
+constexpr int kChains = 2;
+constexpr Index kStep = kLanes * kChains;
+
 struct First {
     Index i = -1;
     double lowest = kInfinity;
@@ -46,31 +50,40 @@ struct First {
 /// that may fall.
 template <class Real>
 POLYMARGIN_INLINE First update_and_choose(SmoBlock<Real>& block, const Real* row_i, const Real* row_j, double step) {
-    Longs index = {0, 1, 2, 3, 4, 5, 6, 7}, at = index;
-    Doubles lowest = {}, highest = {};
-    lowest += kInfinity;
-    highest -= kInfinity;
+    Longs index[kChains], at[kChains];
+    Doubles lowest[kChains], highest[kChains];
+    for (int c = 0; c < kChains; ++c) {
+        index[c] = at[c] = Longs{0, 1, 2, 3, 4, 5, 6, 7} + kLanes * c;
+        lowest[c] = Doubles{} + kInfinity;
+        highest[c] = Doubles{} - kInfinity;
+    }
     double* f = block.f.data();
     const double* up = block.up.data();
     const double* low = block.low.data();
-    for (Index t = 0; t < block.width; t += kLanes) {
-        const Doubles value = load<Doubles>(f + t) + step * (load_doubles(row_i + t) - load_doubles(row_j + t));
-        std::memcpy(f + t, &value, sizeof value);
-        const Doubles candidate = value + load<Doubles>(up + t);
-        const Longs better = candidate < lowest;
-        lowest = better ? candidate : lowest;
-        at = better ? index : at;
-        const Doubles other = value + load<Doubles>(low + t);
-        highest = other > highest ? other : highest;
-        index += kLanes;
+    for (Index t = 0; t < block.width; t += kStep) {
+        for (int c = 0; c < kChains; ++c) {
+            const Index at_c = t + kLanes * c;
+            const Doubles value =
+                load<Doubles>(f + at_c) + step * (load_doubles(row_i + at_c) - load_doubles(row_j + at_c));
+            std::memcpy(f + at_c, &value, sizeof value);
+            const Doubles candidate = value + load<Doubles>(up + at_c);
+            const Longs better = candidate < lowest[c];
+            lowest[c] = better ? candidate : lowest[c];
+            at[c] = better ? index[c] : at[c];
+            const Doubles other = value + load<Doubles>(low + at_c);
+            highest[c] = other > highest[c] ? other : highest[c];
+            index[c] += kStep;
+        }
     }
     First first;
-    for (int l = 0; l < kLanes; ++l) {
-        if (lowest[l] < first.lowest) {
-            first.lowest = lowest[l];
-            first.i = at[l];
+    for (int c = 0; c < kChains; ++c) {
+        for (int l = 0; l < kLanes; ++l) {
+            if (lowest[c][l] < first.lowest) {
+                first.lowest = lowest[c][l];
+                first.i = at[c][l];
+            }
+            if (highest[c][l] > first.highest) first.highest = highest[c][l];
         }
-        if (highest[l] > first.highest) first.highest = highest[l];
     }
     return first;
 }
@@ -78,31 +91,42 @@ POLYMARGIN_INLINE First update_and_choose(SmoBlock<Real>& block, const Real* row
 /// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature.
 template <class Real>
 POLYMARGIN_INLINE Index choose_second(const SmoBlock<Real>& block, Index i, double lowest) {
-    Ints index = {0, 1, 2, 3, 4, 5, 6, 7}, at = index;
-    Floats best = {};
-    best -= 1.0f;
+    Ints index[kChains], at[kChains];
+    Floats best[kChains];
+    for (int c = 0; c < kChains; ++c) {
+        index[c] = at[c] = Ints{0, 1, 2, 3, 4, 5, 6, 7} + kLanes * c;
+        best[c] = Floats{};
+    }
     const Real* row = block.kernel.data() + i * block.stride;
-    const float own = block.diagonal.data()[i];
+    const double* f = block.f.data();
+    const double* low = block.low.data();
+    const float* diagonal = block.diagonal.data();
+    const float own = diagonal[i];
     const Floats zero = {};
     const Floats flat = zero + static_cast<float>(kFlat);
-    for (Index t = 0; t < block.width; t += kLanes) {
-        const Doubles apart = load<Doubles>(block.f.data() + t) + load<Doubles>(block.low.data() + t) - lowest;
-        Floats difference = __builtin_convertvector(apart, Floats);
-        difference = difference > zero ? difference : zero;
-        Floats curvature = own + load_floats(block.diagonal.data() + t) - 2.0f * load_floats(row + t);
-        curvature = curvature > flat ? curvature : flat;
-        const Floats gain = difference * (difference / curvature);
-        const Ints better = gain > best;
-        best = better ? gain : best;
-        at = better ? index : at;
-        index += kLanes;
+    for (Index t = 0; t < block.width; t += kStep) {
+        for (int c = 0; c < kChains; ++c) {
+            const Index at_c = t + kLanes * c;
+            const Doubles apart = load<Doubles>(f + at_c) + load<Doubles>(low + at_c) - lowest;
+            Floats difference = __builtin_convertvector(apart, Floats);
+            difference = difference > zero ? difference : zero;
+            Floats curvature = own + load_floats(diagonal + at_c) - 2.0f * load_floats(row + at_c);
+            curvature = curvature > flat ? curvature : flat;
+            const Floats gain = difference * (difference / curvature);
+            const Ints better = gain > best[c];
+            best[c] = better ? gain : best[c];
+            at[c] = better ? index[c] : at[c];
+            index[c] += static_cast<int>(kStep);
+        }
     }
     Index j = -1;
     float gain = 0.0f;
-    for (int l = 0; l < kLanes; ++l) {
-        if (best[l] > gain) {
-            gain = best[l];
-            j = at[l];
+    for (int c = 0; c < kChains; ++c) {
+        for (int l = 0; l < kLanes; ++l) {
+            if (best[c][l] > gain) {
+                gain = best[c][l];
+                j = at[c][l];
+            }
         }
     }
     return j;
@@ -158,10 +182,10 @@ POLYMARGIN_MULTIVERSION SmoResult versioned_run(SmoBlock<double>& block, double 
 template <class Real>
 void SmoBlock<Real>::resize(Index count, Index capacity) {
     size = count;
-    width = padded<double>(count);
+    width = (count + kStep - 1) / kStep * kStep;
     if (!kernel) {
         // One cache line more than needed: rows a power of two apart would share the sets of the cache.
-        stride = padded<Real>(capacity) + padded<Real>(1);
+        stride = padded<float>(capacity) + padded<float>(1);
         kernel = Buffer<Real>(capacity * stride);
         // The padding of a row takes part in the arithmetic; it must be finite, its value does not matter.
         std::fill_n(kernel.data(), kernel.size(), Real(0));

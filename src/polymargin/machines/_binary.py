@@ -217,7 +217,7 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         started = time.perf_counter()
         with unchanged_on_error(self):
-            X, y = checked_examples(self, X, y=y, reset=True)
+            X, y = checked_examples(self, X, y, reset=True)
             check_classification_targets(y)
             classes, codes = np.unique(y, return_inverse=True)
             if len(classes) < 2:

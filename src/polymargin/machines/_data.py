@@ -14,7 +14,9 @@ from polymargin import _core
 Matrix = Any  # a dense array or a CSR matrix of float32 or float64
 
 
-def checked_examples(estimator: Any, X: Any, *, reset: bool, y: Any = None, finite: bool = True) -> Any:
+def checked_examples(
+    estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool, finite: bool = True
+) -> Any:
     """Validate ``X`` (and ``y``) as scikit-learn does, and further: sound CSR structure, finite values by place.
 
     ``finite=False`` leaves the values to the caller, who may need only some of them.
@@ -28,16 +30,15 @@ def checked_examples(estimator: Any, X: Any, *, reset: bool, y: Any = None, fini
         "ensure_all_finite": False,
         "reset": reset,
     }
-    if y is None:
-        X = validate_data(estimator, X, **options)
-    else:
-        X, y = validate_data(estimator, X, y, **options)
+    alone = isinstance(y, str) and y == "no_validation"  # scikit-learn's word; None is a missing y, an error
+    checked = validate_data(estimator, X, y, **options)
+    X = checked if alone else checked[0]
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()  # the caller's matrix stays as it is
         X.sum_duplicates()
     if finite:
         check_finite(X, "X")
-    return X if y is None else (X, y)
+    return X if alone else (X, checked[1])
 
 
 def _check_sparse_structure(X: Any) -> None:

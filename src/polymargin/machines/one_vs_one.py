@@ -86,8 +86,10 @@ class OneVsOneSVC(BinaryMachine):
         Weights of the features, for the linear kernel.
     n_iter_ : ndarray of shape (k (k - 1) / 2,)
         Steps taken for each pair.
-    primal_objective_, dual_objective_ : float
-        Objectives, summed over the pairs; the dual is the maximised one and never larger than the primal.
+    primal_objective_ : float
+        Primal objective, summed over the pairs.
+    dual_objective_ : float
+        Dual objective, summed over the pairs: maximised, so never larger than the primal.
     duality_gap_ : float
         Their relative difference: the certificate.
     converged_ : bool

@@ -79,8 +79,10 @@ class OneVsRestSVC(BinaryMachine):
         Weights of the features, for the linear kernel.
     n_iter_ : ndarray of shape (k,), (1,) for two classes
         Steps taken for each class.
-    primal_objective_, dual_objective_ : float
-        Objectives, summed over the classes; the dual is the maximised one and never larger than the primal.
+    primal_objective_ : float
+        Primal objective, summed over the classes.
+    dual_objective_ : float
+        Dual objective, summed over the classes: maximised, so never larger than the primal.
     duality_gap_ : float
         Their relative difference: the certificate.
     converged_ : bool

@@ -1,0 +1,42 @@
+"""Run the examples and put what they print into the README and the documentation."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST_WORDS = {  # how the output of an example begins, and which example it is
+    "digits:": "demo",
+    "test rate": "quick_start",
+    "C   dual objective": "series_of_c",
+    "same labels:": "from_svc",
+}
+
+
+def output_of(example):
+    """Return what an example prints."""
+    command = [sys.executable, ROOT / "examples" / f"{example}.py"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip()
+
+
+def main():
+    """Replace every block of output."""
+    outputs = {first: output_of(example) for first, example in FIRST_WORDS.items()}
+
+    def replaced(block):
+        for first, output in outputs.items():
+            if block[1].lstrip().startswith(first):
+                return f"```text\n{output}\n```"
+        return block[0]
+
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        before = page.read_text()
+        after = re.sub(r"```text\n(.*?)\n```", replaced, before, flags=re.DOTALL)
+        if after != before:
+            page.write_text(after)
+            print(f"refreshed {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+#include "solver/polish.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace polymargin {
+namespace {
+
+/// Releases and blocked steps allowed: a warm start needs a few, a bad one is not worth more.
+constexpr int kMaxSteps = 64;
+/// A violation this small, relative to the gradient, is rounding.
+constexpr double kRounding = 1e-13;
+
+class Polisher {
+  public:
+    Polisher(std::span<const Run> runs, std::span<const double> upper, BinaryState& state, const PolishKernel& kernel,
+             const Blas& blas)
+        : state_(state), kernel_(kernel), blas_(blas), lower_(state.beta.size()), upper_(state.beta.size()) {
+        for (const Run& run : runs) {
+            for (Index i = 0; i < run.size; ++i) {
+                const double bound = upper[run.global + i];
+                lower_[run.local + i] = run.sign > 0 ? 0.0 : -bound;
+                upper_[run.local + i] = run.sign > 0 ? bound : 0.0;
+            }
+        }
+    }
+
+    [[nodiscard]] std::vector<Index> free() const {
+        std::vector<Index> f;
+        for (Index t = 0; t < size(); ++t) {
+            if (state_.beta[t] > lower_[t] && state_.beta[t] < upper_[t]) f.push_back(t);
+        }
+        return f;
+    }
+
+    void run(Index max_free) {
+        for (int step = 0; step < kMaxSteps; ++step) {
+            const std::vector<Index> f = free();
+            if (static_cast<Index>(f.size()) > max_free) return;
+            if (!f.empty() && !move_to(f, target(f))) continue;  // a variable met its bound: solve again without it
+            if (!release_worst()) return;
+        }
+    }
+
+  private:
+    [[nodiscard]] Index size() const { return static_cast<Index>(state_.beta.size()); }
+
+    /// The step p of the free variables to their optimum.
+    [[nodiscard]] std::vector<double> target(std::span<const Index> f) const {
+        auto m = static_cast<int>(f.size()) + 1;
+        std::vector<double> a(static_cast<std::size_t>(m) * m, 1.0), b(m, 0.0);
+        for (int r = 0; r + 1 < m; ++r) {
+            for (int c = 0; c + 1 < m; ++c) a[static_cast<std::size_t>(c) * m + r] = kernel_.value(f[r], f[c]);
+            b[r] = -state_.f[f[r]];
+        }
+        a.back() = 0.0;
+        std::vector<int> pivots(m, 0);
+        int one = 1, rank = 0, info = 0, work_size = -1;
+        double condition = 1e-12, best_size = 0.0;
+        blas_.dgelsy(&m, &m, &one, a.data(), &m, b.data(), &m, pivots.data(), &condition, &rank, &best_size, &work_size,
+                     &info);
+        work_size = static_cast<int>(best_size);
+        std::vector<double> work(work_size);
+        blas_.dgelsy(&m, &m, &one, a.data(), &m, b.data(), &m, pivots.data(), &condition, &rank, work.data(), &work_size,
+                     &info);
+        b.pop_back();
+        return b;
+    }
+
+    /// Go along `p` as far as the bounds allow; true if that is the whole way.
+    bool move_to(std::span<const Index> f, std::span<const double> p) {
+        double share = 1.0;
+        Index blocking = -1;
+        for (std::size_t i = 0; i < f.size(); ++i) {
+            const double room = p[i] > 0 ? upper_[f[i]] - state_.beta[f[i]] : state_.beta[f[i]] - lower_[f[i]];
+            if (std::abs(p[i]) * share > room) {
+                share = room / std::abs(p[i]);
+                blocking = f[i];
+            }
+        }
+        std::vector<double> change(f.size());
+        for (std::size_t i = 0; i < f.size(); ++i) {
+            const double old = state_.beta[f[i]];
+            double now = std::clamp(old + share * p[i], lower_[f[i]], upper_[f[i]]);
+            if (f[i] == blocking) now = p[i] > 0 ? upper_[f[i]] : lower_[f[i]];
+            state_.beta[f[i]] = now;
+            change[i] = now - old;
+        }
+        kernel_.moved(f, change);
+        return blocking < 0;
+    }
+
+    /// One step of SMO on the most violating pair; false if there is none worth it.
+    bool release_worst() {
+        Index i = -1, j = -1;
+        double scale = 1.0;
+        for (Index t = 0; t < size(); ++t) {
+            scale = std::max(scale, std::abs(state_.f[t]));
+            if (state_.beta[t] < upper_[t] && (i < 0 || state_.f[t] < state_.f[i])) i = t;
+            if (state_.beta[t] > lower_[t] && (j < 0 || state_.f[t] > state_.f[j])) j = t;
+        }
+        if (i < 0 || j < 0 || !(state_.f[j] - state_.f[i] > kRounding * scale)) return false;
+        const double curvature = kernel_.value(i, i) + kernel_.value(j, j) - 2 * kernel_.value(i, j);
+        const double room_i = upper_[i] - state_.beta[i], room_j = state_.beta[j] - lower_[j];
+        const double step = std::min({(state_.f[j] - state_.f[i]) / std::max(curvature, 1e-12), room_i, room_j});
+        state_.beta[i] = step == room_i ? upper_[i] : state_.beta[i] + step;
+        state_.beta[j] = step == room_j ? lower_[j] : state_.beta[j] - step;
+        const Index which[] = {i, j};
+        const double change[] = {step, -step};
+        kernel_.moved(which, change);
+        return true;
+    }
+
+    BinaryState& state_;
+    const PolishKernel& kernel_;
+    const Blas& blas_;
+    std::vector<double> lower_, upper_;
+};
+
+}  // namespace
+
+void polish(std::span<const Run> runs, std::span<const double> upper, BinaryState& state, const PolishKernel& kernel,
+            const Blas& blas, Index max_free) {
+    const double before = violation(runs, state, upper).size();
+    const BinaryState saved = state;
+    Polisher(runs, upper, state, kernel, blas).run(max_free);
+    // Not "no worse": with an indefinite kernel the linear conditions may describe a saddle.
+    if (!(violation(runs, state, upper).size() <= before)) state = saved;
+}
+
+}  // namespace polymargin

@@ -1,0 +1,231 @@
+#include "kernel/gram.hpp"
+
+#include <stdexcept>
+
+#include "check.hpp"
+#include "fixtures.hpp"
+
+using namespace polymargin;
+using fixtures::Matrix;
+using fixtures::Random;
+using fixtures::Workbench;
+
+namespace {
+
+constexpr Index kAmple = Index{1} << 30;
+const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.1};
+
+template <class Real>
+constexpr double kAccuracy = std::is_same_v<Real, float> ? 1e-6 : 1e-14;
+
+template <class Real>
+void check_row(const RowTable<Real>& table, Index g, const Matrix& gram) {
+    const Real* row = table.row(g);
+    CHECK(row != nullptr);
+    for (Index c = table.columns().begin; c < table.columns().end; ++c) {
+        CHECK_CLOSE(row[c - table.columns().begin], gram.at(g, c), kAccuracy<Real>);
+    }
+}
+
+/// The bytes of the rows that a table holds.
+template <class Real>
+Index held_bytes(const RowTable<Real>& table) {
+    Index rows = 0;
+    for (Index g = table.rows().begin; g < table.rows().end; ++g) rows += table.row(g) != nullptr;
+    return rows * padded<Real>(table.columns().size()) * static_cast<Index>(sizeof(Real));
+}
+
+template <class Real>
+Index row_bytes(Index columns) {
+    return padded<Real>(columns) * static_cast<Index>(sizeof(Real));
+}
+
+/// More than one tile in each direction, the last ones short.
+template <class Real>
+void check_modes() {
+    Random random(51);
+    const Matrix x = fixtures::random_matrix(600, 4, random);
+    const auto order = random.permutation(600);
+    const Matrix gram = fixtures::plain_gram(kRbf, x, order);
+    Workbench<Real> whole(kRbf, x.dense(), order, kAmple, 2), rows(kRbf, x.dense(), order, kAmple, 2);
+    whole.store.compute_whole();
+    CHECK(whole.store.whole() && !rows.store.whole());
+    CHECK(whole.store.evaluations() == 600 * 601 / 2);
+    CHECK(whole.store.size() == 600);
+    const Range few{100, 310}, many{0, 600};
+    for (const auto& [r, c] : {std::pair{few, many}, {many, few}, {few, few}}) {
+        auto view = whole.store.open(r, c), table = rows.store.open(r, c);
+        CHECK(table->rows() == r && table->columns() == c);
+        CHECK(table->row(r.begin) == nullptr);
+        std::vector<Index> wanted;
+        for (Index g = r.begin; g < r.end; ++g) wanted.push_back(g);
+        whole.store.request(view, wanted);
+        rows.store.request(table, wanted);
+        const Index before = rows.store.evaluations();
+        CHECK(whole.store.fulfil() && rows.store.fulfil());
+        CHECK(rows.store.evaluations() - before == r.size() * c.size());
+        for (Index g = r.begin; g < r.end; ++g) {
+            check_row(*view, g, gram);
+            check_row(*table, g, gram);
+        }
+    }
+    CHECK(whole.store.evaluations() == 600 * 601 / 2);
+}
+
+template <class Real>
+void check_eviction() {
+    Random random(52);
+    const Matrix x = fixtures::random_matrix(120, 3, random);
+    const auto order = fixtures::identity(120);
+    const Matrix gram = fixtures::plain_gram(kRbf, x, order);
+    const Index budget = 30 * row_bytes<Real>(120);
+    Workbench<Real> bench(kRbf, x.dense(), order, budget);
+    auto wide = bench.store.open({0, 120}, {0, 120}), narrow = bench.store.open({0, 60}, {60, 120});
+    Index expected = 0;
+    for (int round = 0; round < 200; ++round) {
+        std::vector<Index> a(1 + random.below(20)), b(1 + random.below(10));
+        for (Index& g : a) g = random.below(120);  // the same row may be asked for twice
+        for (Index& g : b) g = random.below(60);
+        std::vector<char> counted(120, 0);
+        for (const Index g : a) {
+            if (!wide->row(g) && !counted[g]) expected += 120;
+            counted[g] = 1;
+        }
+        std::fill(counted.begin(), counted.end(), 0);
+        for (const Index g : b) {
+            if (!narrow->row(g) && !counted[g]) expected += 60;
+            counted[g] = 1;
+        }
+        bench.store.request(wide, a);
+        bench.store.request(narrow, b);
+        CHECK(bench.store.fulfil());
+        CHECK(held_bytes(*wide) + held_bytes(*narrow) <= budget);
+        CHECK(bench.store.evaluations() == expected);
+        for (const Index g : a) check_row(*wide, g, gram);
+        for (const Index g : b) check_row(*narrow, g, gram);
+    }
+}
+
+}  // namespace
+
+TEST(whole_and_rows_give_the_same_values) {
+    check_modes<float>();
+    check_modes<double>();
+}
+
+TEST(the_budget_holds_and_evicted_rows_come_back_right) {
+    check_eviction<float>();
+    check_eviction<double>();
+}
+
+TEST(the_least_recently_used_rows_go_first) {
+    Random random(53);
+    const Matrix x = fixtures::random_matrix(64, 3, random);
+    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(64), 20 * row_bytes<double>(64));
+    auto table = bench.store.open({0, 64}, {0, 64});
+    const auto use = [&](Index g) {
+        bench.store.request(table, std::vector<Index>{g});
+        CHECK(bench.store.fulfil());
+    };
+    for (Index g = 0; g < 20; ++g) use(g);
+    use(0);  // is now the newest
+    for (Index g = 0; g < 20; ++g) CHECK(table->row(g) != nullptr);
+    use(20);
+    CHECK(table->row(1) == nullptr);
+    CHECK(table->row(0) != nullptr && table->row(19) != nullptr && table->row(20) != nullptr);
+}
+
+TEST(rows_asked_for_in_one_round_stay_together) {
+    Random random(54);
+    const Matrix x = fixtures::random_matrix(64, 3, random);
+    const auto order = fixtures::identity(64);
+    const Matrix gram = fixtures::plain_gram(kRbf, x, order);
+    Workbench<double> bench(kRbf, x.dense(), order, 20 * row_bytes<double>(64));
+    auto first = bench.store.open({0, 64}, {0, 64}), second = bench.store.open({0, 64}, {0, 64});
+    // As old as can be, but asked for again: it must survive the rows that come with it.
+    bench.store.request(first, std::vector<Index>{5});
+    CHECK(bench.store.fulfil());
+    std::vector<Index> many(19);
+    std::iota(many.begin(), many.end(), Index{10});
+    bench.store.request(second, many);
+    CHECK(bench.store.fulfil());
+    bench.store.request(first, std::vector<Index>{5, 6});
+    bench.store.request(second, std::span(many).first(18));
+    CHECK(bench.store.fulfil());
+    check_row(*first, 5, gram);
+    check_row(*first, 6, gram);
+    for (const Index g : std::span(many).first(18)) check_row(*second, g, gram);
+}
+
+TEST(a_round_beyond_the_budget_is_refused) {
+    Random random(55);
+    const Matrix x = fixtures::random_matrix(64, 3, random);
+    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(64), 10 * row_bytes<double>(64));
+    auto table = bench.store.open({0, 64}, {0, 64});
+    std::vector<Index> rows(11);
+    std::iota(rows.begin(), rows.end(), Index{0});
+    bench.store.request(table, rows);
+    CHECK_THROWS(std::invalid_argument, "cache_size is too small", bench.store.fulfil());
+}
+
+TEST(exactly_the_budget_is_enough) {
+    Random random(56);
+    const Matrix x = fixtures::random_matrix(64, 3, random);
+    const auto order = fixtures::identity(64);
+    Workbench<double> bench(kRbf, x.dense(), order, 10 * row_bytes<double>(64));
+    const Matrix gram = fixtures::plain_gram(kRbf, x, order);
+    auto table = bench.store.open({0, 64}, {0, 64});
+    for (const Index start : {0, 10, 5}) {
+        std::vector<Index> rows(10);
+        std::iota(rows.begin(), rows.end(), start);
+        bench.store.request(table, rows);
+        CHECK(bench.store.fulfil());
+        for (const Index g : rows) check_row(*table, g, gram);
+    }
+}
+
+TEST(closed_tables_free_their_rows) {
+    Random random(57);
+    const Matrix x = fixtures::random_matrix(64, 3, random);
+    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(64), 10 * row_bytes<double>(64));
+    std::vector<Index> rows(10);
+    std::iota(rows.begin(), rows.end(), Index{0});
+    for (int repeat = 0; repeat < 3; ++repeat) {
+        auto table = bench.store.open({0, 64}, {0, 64});
+        bench.store.request(table, rows);
+        CHECK(bench.store.fulfil());
+        bench.store.close(*table);
+        CHECK(held_bytes(*table) == 0);
+    }
+    CHECK(bench.store.evaluations() == 3 * 10 * 64);
+}
+
+TEST(the_values_do_not_depend_on_the_threads) {
+    Random random(58);
+    const Matrix x = fixtures::random_matrix(700, 3, random);
+    std::vector<Index> rows(300);
+    std::iota(rows.begin(), rows.end(), Index{200});
+    std::vector<std::vector<float>> seen;
+    for (const int threads : {1, 2, 4}) {
+        Workbench<float> bench(kRbf, x.dense(), fixtures::identity(700), kAmple, threads);
+        auto table = bench.store.open({0, 700}, {0, 700});
+        bench.store.request(table, rows);
+        CHECK(bench.store.fulfil());
+        std::vector<float> values;
+        for (const Index g : rows) values.insert(values.end(), table->row(g), table->row(g) + 700);
+        seen.push_back(std::move(values));
+    }
+    CHECK(seen[0] == seen[1] && seen[0] == seen[2]);
+}
+
+TEST(a_stop_request_is_reported) {
+    Random random(59);
+    const Matrix x = fixtures::random_matrix(64, 3, random);
+    Workbench<double> cancelled(kRbf, x.dense(), fixtures::identity(64), kAmple);
+    auto table = cancelled.store.open({0, 64}, {0, 64});
+    cancelled.control.cancel();
+    cancelled.store.request(table, std::vector<Index>{1, 2, 3});
+    CHECK(!cancelled.store.fulfil());
+    Workbench<double> late(kRbf, x.dense(), fixtures::identity(64), kAmple, 1, 0.0);
+    CHECK(!late.store.fulfil());
+}

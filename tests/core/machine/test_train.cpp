@@ -1,0 +1,194 @@
+#include "machine/train.hpp"
+
+#include <stdexcept>
+
+#include "audit.hpp"
+#include "check.hpp"
+#include "fixtures.hpp"
+
+using namespace polymargin;
+using fixtures::Csr;
+using fixtures::Matrix;
+using fixtures::Random;
+
+namespace {
+
+constexpr Index kAmple = Index{1} << 30;
+constexpr double kPatience = 30.0;
+
+/// Examples in the caller's order, which is not the engine's: `order` sorts them by class.
+struct Data {
+    Matrix x;
+    std::vector<Index> order;
+    std::vector<double> upper;
+
+    Data(Index classes, Index per_class, std::uint64_t seed) : x(classes * per_class, 4) {
+        Random random(seed);
+        const Matrix sorted = fixtures::blobs(classes, per_class, 4, 0.8, random);
+        order = random.permutation(sorted.rows);
+        for (Index g = 0; g < sorted.rows; ++g) {
+            std::copy_n(sorted.row(g).begin(), 4, x.values.begin() + order[g] * 4);
+            upper.push_back(random.uniform(0.5, 2.0));
+        }
+    }
+};
+
+TrainRequest request_for(const Data& data, const DataView& view, const KernelSpec& kernel,
+                         std::vector<BinaryProblem> problems) {
+    TrainRequest request;
+    request.data = view;
+    request.kernel = kernel;
+    request.order = data.order;
+    request.upper = data.upper;
+    request.problems = std::move(problems);
+    request.budget_bytes = kAmple;
+    return request;
+}
+
+TrainReport run(const TrainRequest& request) {
+    Control control(kPatience);
+    return train(request, plain::blas(), control);
+}
+
+void check_report(const TrainRequest& request, const Matrix& gram, const TrainReport& report,
+                  double rounding) {
+    CHECK(report.results.size() == request.problems.size());
+    CHECK(report.evaluations > 0);
+    for (std::size_t p = 0; p < request.problems.size(); ++p) {
+        audit::check_solved(request.problems[p], request.upper, gram, report.results[p],
+                            request.settings.tolerance, rounding);
+    }
+}
+
+}  // namespace
+
+TEST(small_problems_are_solved_on_the_whole_matrix_in_double) {
+    const Data data(3, 60, 121);
+    for (const auto type : {KernelType::linear, KernelType::polynomial, KernelType::rbf}) {
+        const KernelSpec kernel{.type = type, .gamma = 0.2, .coef0 = 1.0, .degree = 2};
+        const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+        for (const auto& problems : {audit::all_pairs(3, 60), audit::all_rests(3, 60)}) {
+            const auto request = request_for(data, data.x.dense(), kernel, problems);
+            const auto report = run(request);
+            CHECK(report.whole_matrix && !report.single_precision);
+            CHECK(report.evaluations == 180 * 181 / 2);
+            check_report(request, gram, report, 1e-8);
+        }
+    }
+}
+
+TEST(small_problems_are_polished) {
+    const Data data(3, 60, 122);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    const auto request = request_for(data, data.x.dense(), kernel, audit::all_pairs(3, 60));
+    const auto report = run(request);
+    for (std::size_t p = 0; p < 3; ++p) {
+        const auto a = audit::examine(request.problems[p], request.upper, gram, report.results[p]);
+        CHECK(a.violation <= 1e-10);
+        CHECK((a.primal - a.dual) / a.dual <= 1e-10);
+    }
+}
+
+TEST(dense_sparse_and_precomputed_agree) {
+    const Data data(3, 50, 123);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.3};
+    const auto pairs = audit::all_pairs(3, 50);
+    const auto dense = run(request_for(data, data.x.dense(), kernel, pairs));
+    const Csr<double, std::int32_t, std::int64_t> csr(data.x);
+    const auto sparse = run(request_for(data, csr.view(), kernel, pairs));
+    // The matrix of the caller, in the caller's order.
+    const Matrix k = fixtures::plain_gram(kernel, data.x, fixtures::identity(150));
+    const auto precomputed =
+        run(request_for(data, k.precomputed(), {.type = KernelType::precomputed}, pairs));
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+        for (const auto* other : {&sparse.results[p], &precomputed.results[p]}) {
+            CHECK(other->support == dense.results[p].support);
+            CHECK_CLOSE(other->objectives.dual, dense.results[p].objectives.dual, 1e-9);
+            CHECK_CLOSE(other->intercept, dense.results[p].intercept, 1e-7);
+        }
+    }
+}
+
+TEST(a_small_problem_with_a_small_budget) {
+    const Data data(3, 80, 124);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    auto request = request_for(data, data.x.dense(), kernel, audit::all_pairs(3, 80));
+    request.settings.working_set = 24;
+    request.settings.in_flight = 1;
+    request.budget_bytes = 60 * 2 * padded<double>(80) * 8;
+    const auto report = run(request);
+    CHECK(!report.whole_matrix);
+    check_report(request, gram, report, 1e-9);
+}
+
+TEST(larger_problems_go_by_rows_in_single_precision) {
+    const Data data(3, 360, 125);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    auto request = request_for(data, data.x.dense(), kernel, audit::all_pairs(3, 360));
+    request.settings.working_set = 64;
+    const auto ample = run(request);
+    CHECK(ample.single_precision && !ample.whole_matrix);
+    check_report(request, gram, ample, 1e-4);
+    // No room for the copy of the data nor for many rows: the same answers for more kernel values.
+    request.settings.in_flight = 1;
+    request.budget_bytes = 90 * 2 * padded<float>(360) * 4;
+    const auto tight = run(request);
+    check_report(request, gram, tight, 1e-4);
+    CHECK(tight.evaluations > ample.evaluations);
+    request.budget_bytes = 2000;
+    CHECK_THROWS(std::invalid_argument, "cache_size is too small", run(request));
+}
+
+TEST(large_coefficients_call_for_double) {
+    Data data(2, 520, 126);
+    std::fill(data.upper.begin(), data.upper.end(), 1e5);
+    data.upper[0] = 1.0;
+    for (Index g = 0; g < 520; ++g) data.x.at(data.order[g], 0) += 12.0;  // easy, or C = 1e5 takes long
+    const auto request =
+        request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(2, 520));
+    CHECK(!run(request).single_precision);
+}
+
+TEST(training_does_not_depend_on_the_threads) {
+    const Data data(3, 350, 127);
+    auto request =
+        request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_rests(3, 350));
+    const auto alone = run(request);
+    for (const int threads : {2, 4}) {
+        request.threads = threads;
+        const auto together = run(request);
+        CHECK(together.evaluations == alone.evaluations);
+        for (std::size_t p = 0; p < 3; ++p) CHECK(audit::same(alone.results[p], together.results[p]));
+    }
+}
+
+TEST(warm_starts_pass_through) {
+    const Data data(2, 100, 128);
+    auto request =
+        request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(2, 100));
+    const auto cold = run(request);
+    request.starts = {{cold.results[0].support, cold.results[0].beta}};
+    const auto warm = run(request);
+    CHECK(warm.results[0].iterations <= 10);
+    CHECK_CLOSE(warm.results[0].objectives.dual, cold.results[0].objectives.dual, 1e-9);
+}
+
+TEST(values_too_large_are_named) {
+    Data data(2, 20, 129);
+    data.x.at(17, 2) = 1e170;
+    CHECK_THROWS(std::invalid_argument, "row 17, column 2",
+                 run(request_for(data, data.x.dense(), {.type = KernelType::rbf}, audit::all_pairs(2, 20))));
+}
+
+TEST(a_cancelled_training_stops) {
+    const Data data(3, 60, 130);
+    const auto request =
+        request_for(data, data.x.dense(), {.type = KernelType::rbf}, audit::all_pairs(3, 60));
+    Control control;
+    control.cancel();
+    for (const auto& result : train(request, plain::blas(), control).results)
+        CHECK(result.status == Status::stopped);
+}

@@ -1,0 +1,357 @@
+#include "solver/binary.hpp"
+
+#include <thread>
+
+#include "audit.hpp"
+#include "check.hpp"
+#include "fixtures.hpp"
+
+using namespace polymargin;
+using fixtures::KnownOptimum;
+using fixtures::Matrix;
+using fixtures::Random;
+using fixtures::Workbench;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Index kAmple = Index{1} << 30;
+// A solver that does not end fails its test; the limit is far beyond what any of these takes.
+constexpr double kPatience = 20.0;
+const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
+
+template <class Real>
+constexpr double kRounding = std::is_same_v<Real, float> ? 2e-4 : 1e-10;
+
+/// Overlapping classes in the order of the engine, and their kernel.
+struct Data {
+    Matrix x;
+    Matrix gram;
+    std::vector<double> upper;
+    Index classes, per_class;
+
+    Data(Index k, Index per, double C, std::uint64_t seed) : Data(k, per, C, Random(seed)) {}
+
+  private:
+    Data(Index k, Index per, double C, Random random)
+        : x(fixtures::blobs(k, per, 4, 0.7, random)),
+          gram(fixtures::plain_gram(kRbf, x, fixtures::identity(k * per))),
+          upper(k * per),
+          classes(k),
+          per_class(per) {
+        for (double& u : upper) u = C * random.uniform(0.5, 1.5);
+    }
+};
+
+template <class Real>
+std::vector<BinaryResult> solve(const Data& data, std::span<const BinaryProblem> problems,
+                                const BinarySettings& settings, Index budget = kAmple, int threads = 1,
+                                bool whole = false, std::span<const BinaryStart> starts = {}) {
+    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), budget, threads, kPatience);
+    if (whole) bench.store.compute_whole();
+    auto results = solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control, starts);
+    CHECK(results.size() == problems.size());
+    CHECK(bench.control.progress().done == static_cast<Index>(problems.size()));
+    CHECK(bench.control.progress().total == static_cast<Index>(problems.size()));
+    return results;
+}
+
+template <class Real>
+void check_all(const Data& data, std::span<const BinaryProblem> problems,
+               std::span<const BinaryResult> results, double tolerance) {
+    for (std::size_t p = 0; p < problems.size(); ++p) {
+        audit::check_solved(problems[p], data.upper, data.gram, results[p], tolerance, kRounding<Real>);
+    }
+}
+
+template <class Real>
+void check_random_problems(bool whole) {
+    for (const double C : {0.1, 1.0, 30.0}) {
+        const Data data(2, 150, C, 81);
+        const auto pairs = audit::all_pairs(2, 150);
+        for (const double tolerance : {1e-1, 1e-3}) {
+            check_all<Real>(data, pairs, solve<Real>(data, pairs, {.tolerance = tolerance}, kAmple, 1, whole),
+                            tolerance);
+        }
+    }
+}
+
+BinaryStart start_from(const BinaryResult& result) {
+    return {result.support, result.beta};
+}
+
+/// The two points of a separable problem on a line, as many times as asked for.
+Data tiny(Index per_class) {
+    return Data(2, per_class, 1.0, 82);
+}
+
+}  // namespace
+
+TEST(random_problems_are_solved_in_single_precision) {
+    check_random_problems<float>(false);
+    check_random_problems<float>(true);
+}
+
+TEST(random_problems_are_solved_in_double_precision) {
+    check_random_problems<double>(false);
+    check_random_problems<double>(true);
+}
+
+TEST(tight_tolerances_close_the_gap) {
+    const Data data(2, 120, 2.0, 83);
+    const auto pairs = audit::all_pairs(2, 120);
+    const auto result = solve<double>(data, pairs, {.tolerance = 1e-8})[0];
+    const auto a = audit::examine(pairs[0], data.upper, data.gram, result);
+    CHECK(result.status == Status::converged);
+    CHECK(a.violation <= 1e-8 + 1e-10);
+    CHECK((a.primal - a.dual) / a.dual <= 1e-7);
+}
+
+TEST(a_known_optimum_is_found) {
+    Random random(84);
+    const KnownOptimum known(60, random);
+    const BinaryProblem problem{.segments = {{0, 120}}, .positive = {0, 60}};
+    Workbench<double> bench({.type = KernelType::precomputed}, known.gram.precomputed(),
+                            fixtures::identity(120), kAmple, 1, kPatience);
+    const BinarySettings settings{.tolerance = 1e-9, .working_set = 32};
+    const auto result =
+        solve_binary<double>(std::span(&problem, 1), known.upper, bench.store, settings, bench.control)[0];
+    CHECK(result.status == Status::converged);
+    CHECK_CLOSE(result.intercept, known.intercept, 1e-7);
+    std::vector<double> beta(120, 0.0);
+    for (std::size_t i = 0; i < result.support.size(); ++i) beta[result.support[i]] = result.beta[i];
+    for (Index i = 0; i < 120; ++i) CHECK_CLOSE(beta[i], known.beta[i], 1e-6);
+}
+
+TEST(many_problems_share_one_store) {
+    const Data data(4, 60, 1.0, 85);
+    for (const auto& problems : {audit::all_pairs(4, 60), audit::all_rests(4, 60)}) {
+        for (const Index in_flight : {1, 3, 16}) {
+            check_all<double>(data, problems, solve<double>(data, problems, {.in_flight = in_flight}), 1e-3);
+        }
+    }
+}
+
+TEST(a_class_may_lie_in_the_middle_or_come_second) {
+    const Data data(3, 50, 1.0, 86);
+    const std::vector<BinaryProblem> problems{{.segments = {{0, 150}}, .positive = {50, 100}},
+                                              {.segments = {{0, 50}, {100, 150}}, .positive = {100, 150}}};
+    check_all<double>(data, problems, solve<double>(data, problems, {}), 1e-3);
+}
+
+TEST(unbalanced_classes) {
+    const Data data(2, 100, 1.0, 87);
+    const std::vector<BinaryProblem> problems{{.segments = {{0, 200}}, .positive = {0, 1}},
+                                              {.segments = {{97, 200}}, .positive = {97, 100}}};
+    // Tables are shared by where a segment begins, so the two are solved apart.
+    for (const auto& problem : problems) {
+        check_all<double>(data, std::span(&problem, 1), solve<double>(data, std::span(&problem, 1), {}),
+                          1e-3);
+    }
+}
+
+TEST(very_small_problems) {
+    for (const Index per_class : {1, 2, 3, 5}) {
+        const Data data = tiny(per_class);
+        const auto pairs = audit::all_pairs(2, per_class);
+        check_all<double>(data, pairs, solve<double>(data, pairs, {}), 1e-3);
+    }
+}
+
+TEST(one_class_alone_is_already_solved) {
+    const Data data = tiny(5);
+    const BinaryProblem problem{.segments = {{0, 5}}, .positive = {0, 5}};
+    const auto result = solve<double>(data, std::span(&problem, 1), {})[0];
+    CHECK(result.status == Status::converged && result.support.empty() && result.iterations == 0);
+    CHECK(result.intercept == 1.0);
+}
+
+TEST(no_problems_at_all) {
+    const Data data = tiny(5);
+    CHECK(solve<double>(data, {}, {}).empty());
+}
+
+TEST(small_working_sets_take_more_rounds_to_the_same_end) {
+    const Data data(2, 100, 5.0, 88);
+    const auto pairs = audit::all_pairs(2, 100);
+    for (const Index working_set : {8, 20, 64}) {
+        check_all<double>(data, pairs, solve<double>(data, pairs, {.working_set = working_set}), 1e-3);
+    }
+}
+
+TEST(a_tight_budget_changes_the_cost_and_not_the_answer) {
+    const Data data(3, 80, 2.0, 89);
+    const auto pairs = audit::all_pairs(3, 80);
+    const BinarySettings settings{.working_set = 24, .in_flight = 1};
+    // One problem at a time: 24 rows against 2 x 80 columns, and a little to spare.
+    const Index budget = 40 * 2 * padded<double>(80) * 8;
+    check_all<double>(data, pairs, solve<double>(data, pairs, settings, budget), 1e-3);
+}
+
+TEST(a_budget_that_cannot_work_is_refused) {
+    const Data data(2, 80, 2.0, 90);
+    const auto pairs = audit::all_pairs(2, 80);
+    CHECK_THROWS(std::invalid_argument, "cache_size is too small", solve<double>(data, pairs, {}, 1000));
+}
+
+TEST(the_answer_does_not_depend_on_the_threads) {
+    const Data data(4, 70, 3.0, 91);
+    auto problems = audit::all_pairs(4, 70);
+    const Index tight = 6 * 40 * 2 * padded<float>(70) * 4;
+    for (const auto& [budget, whole] : {std::pair{kAmple, true}, {kAmple, false}, {tight, false}}) {
+        const BinarySettings settings{.working_set = 32, .in_flight = 4};
+        const auto alone = solve<float>(data, problems, settings, budget, 1, whole);
+        for (const int threads : {2, 4}) {
+            const auto together = solve<float>(data, problems, settings, budget, threads, whole);
+            for (std::size_t p = 0; p < problems.size(); ++p) CHECK(audit::same(alone[p], together[p]));
+        }
+    }
+}
+
+TEST(a_warm_start_from_the_solution_is_the_solution) {
+    const Data data(3, 100, 2.0, 92);
+    const auto pairs = audit::all_pairs(3, 100);
+    const auto cold = solve<double>(data, pairs, {.tolerance = 1e-6});
+    std::vector<BinaryStart> starts;
+    for (const auto& result : cold) starts.push_back(start_from(result));
+    // A working set smaller than the support: the start comes in over several rounds.
+    for (const Index working_set : {16, 256}) {
+        const auto warm = solve<double>(data, pairs, {.tolerance = 1e-3, .working_set = working_set}, kAmple,
+                                        1, false, starts);
+        for (std::size_t p = 0; p < pairs.size(); ++p) {
+            CHECK(warm[p].iterations == 0);
+            CHECK(warm[p].support == cold[p].support && warm[p].beta == cold[p].beta);
+            CHECK_CLOSE(warm[p].objectives.dual, cold[p].objectives.dual, 1e-9);
+        }
+    }
+    // At its own tolerance only rounding may be left to do.
+    const auto again = solve<double>(data, pairs, {.tolerance = 1e-6}, kAmple, 1, false, starts);
+    for (const auto& result : again) CHECK(result.iterations <= 10);
+}
+
+TEST(a_warm_start_for_another_C_is_as_good_as_a_cold_one) {
+    const Data small(2, 100, 1.0, 93);
+    Data large = small;
+    for (double& u : large.upper) u *= 2.0;
+    const auto pairs = audit::all_pairs(2, 100);
+    std::vector<BinaryStart> starts{start_from(solve<double>(small, pairs, {})[0])};
+    const auto warm = solve<double>(large, pairs, {.tolerance = 1e-6}, kAmple, 1, false, starts);
+    check_all<double>(large, pairs, warm, 1e-6);
+    CHECK_CLOSE(warm[0].objectives.dual, solve<double>(large, pairs, {.tolerance = 1e-6})[0].objectives.dual,
+                1e-4);
+}
+
+TEST(the_iteration_limit_is_kept) {
+    const Data data(2, 100, 10.0, 94);
+    const auto pairs = audit::all_pairs(2, 100);
+    for (const Index limit : {0, 1, 7, 100}) {
+        const auto result = solve<double>(data, pairs, {.tolerance = 1e-6, .max_iterations = limit})[0];
+        CHECK(result.status == Status::max_iterations);
+        CHECK(result.iterations == limit);
+        const auto a = audit::examine(pairs[0], data.upper, data.gram, result);  // unfinished, but feasible
+        CHECK_CLOSE(a.violation, result.violation, 1e-10);
+        CHECK(result.violation > 1e-6);
+        CHECK(result.objectives.primal >= result.objectives.dual);
+        if (limit == 0) CHECK(result.support.empty() && result.violation == 2.0);
+    }
+}
+
+TEST(a_hard_margin_separates) {
+    Data data(2, 40, 1.0, 95);
+    for (Index i = 40; i < 80; ++i) data.x.at(i, 0) += 8.0;
+    data.gram = fixtures::plain_gram(kRbf, data.x, fixtures::identity(80));
+    std::fill(data.upper.begin(), data.upper.end(), kInfinity);
+    const auto pairs = audit::all_pairs(2, 40);
+    const auto result = solve<double>(data, pairs, {.tolerance = 1e-8})[0];
+    CHECK(result.status == Status::converged);
+    const auto a = audit::examine(pairs[0], data.upper, data.gram, result);
+    CHECK(a.violation <= 1e-8 + 1e-10);
+    CHECK_CLOSE(result.objectives.primal, result.objectives.dual, 1e-5);
+    CHECK_CLOSE(result.objectives.dual, a.dual, 1e-9);
+}
+
+TEST(equal_points_with_both_labels_have_no_hard_margin) {
+    Data data(2, 30, 1.0, 96);
+    std::copy_n(data.x.values.begin() + 7 * 4, 4, data.x.values.begin() + 41 * 4);
+    const auto pairs = audit::all_pairs(2, 30);
+    std::fill(data.upper.begin(), data.upper.end(), kInfinity);
+    const auto result = solve<double>(data, pairs, {})[0];
+    CHECK(result.status == Status::unbounded);
+    // With a bound, the same data are a problem like any other.
+    std::fill(data.upper.begin(), data.upper.end(), 1.0);
+    data.gram = fixtures::plain_gram(kRbf, data.x, fixtures::identity(60));
+    check_all<double>(data, pairs, solve<double>(data, pairs, {}), 1e-3);
+}
+
+TEST(an_indefinite_kernel_ends_too) {
+    Random random(97);
+    const Matrix x = fixtures::blobs(2, 60, 4, 0.7, random);
+    const std::vector<double> upper(120, 1.0);
+    const auto pairs = audit::all_pairs(2, 60);
+    const KernelSpec sigmoid{.type = KernelType::sigmoid, .gamma = 0.5, .coef0 = -1.0};
+    Workbench<double> bench(sigmoid, x.dense(), fixtures::identity(120), kAmple, 1, kPatience);
+    const auto result = solve_binary<double>(pairs, upper, bench.store, {}, bench.control)[0];
+    const auto a =
+        audit::examine(pairs[0], upper, fixtures::plain_gram(sigmoid, x, fixtures::identity(120)), result);
+    CHECK(result.status == Status::converged);
+    CHECK(a.violation <= 1e-3 + 1e-10);
+}
+
+TEST(a_stop_ends_all_problems) {
+    const Data data(3, 60, 1.0, 98);
+    const auto pairs = audit::all_pairs(3, 60);
+    Workbench<double> cancelled(kRbf, data.x.dense(), fixtures::identity(180), kAmple);
+    cancelled.control.cancel();
+    const BinarySettings one_at_a_time{.in_flight = 1};
+    for (const auto& result :
+         solve_binary<double>(pairs, data.upper, cancelled.store, one_at_a_time, cancelled.control)) {
+        CHECK(result.status == Status::stopped && result.iterations == 0);
+    }
+    Workbench<double> late(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 1, 0.0);
+    for (const auto& result : solve_binary<double>(pairs, data.upper, late.store, {}, late.control)) {
+        CHECK(result.status == Status::time_limit);
+    }
+}
+
+TEST(a_stop_in_the_middle_leaves_feasible_answers) {
+    const Data data(3, 120, 1000.0, 99);
+    const auto pairs = audit::all_pairs(3, 120);
+    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(360), kAmple, 2, kPatience);
+    std::vector<BinaryResult> results;
+    run_watched(
+        [&] {
+            const BinarySettings hard{.tolerance = 1e-10, .working_set = 32};
+            results = solve_binary<double>(pairs, data.upper, bench.store, hard, bench.control);
+        },
+        bench.control, [&] { return bench.control.progress().iterations < 100; },
+        std::chrono::milliseconds(1));
+    CHECK(results.size() == pairs.size());
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+        CHECK(results[p].status == Status::stopped || results[p].status == Status::converged);
+        const auto a = audit::examine(pairs[p], data.upper, data.gram, results[p]);
+        CHECK_CLOSE(results[p].objectives.dual, a.dual, 1e-6 * std::max(1.0, std::abs(a.dual)));
+    }
+}
+
+TEST(polishing_reaches_machine_precision) {
+    const Data data(3, 80, 2.0, 100);
+    const Blas blas = plain::blas();
+    for (const auto& problems : {audit::all_pairs(3, 80), audit::all_rests(3, 80)}) {
+        const auto results = solve<double>(data, problems, {.polish = &blas}, kAmple, 1, true);
+        for (std::size_t p = 0; p < problems.size(); ++p) {
+            const auto a = audit::examine(problems[p], data.upper, data.gram, results[p]);
+            CHECK(results[p].status == Status::converged);
+            CHECK(a.violation <= 1e-10);
+            CHECK((a.primal - a.dual) / a.dual <= 1e-10);
+        }
+    }
+}
+
+TEST(polishing_needs_no_whole_matrix) {
+    const Data data(3, 80, 2.0, 101);
+    const Blas blas = plain::blas();
+    const auto pairs = audit::all_pairs(3, 80);
+    const BinarySettings settings{.working_set = 24, .in_flight = 1, .polish = &blas};
+    const Index budget = 40 * 2 * padded<double>(80) * 8;
+    check_all<double>(data, pairs, solve<double>(data, pairs, settings, budget), 1e-3);
+}
