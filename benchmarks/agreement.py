@@ -67,9 +67,7 @@ def own_answer(data: Dataset, tol: float, threads: int) -> Answer:
     model = polymargin_one_vs_one(p, threads, tol=tol).fit(data.X_train, data.y_train)
     recomputed = recompute(model, data.X_train, data.y_train, p.gamma)
     decisions = model.pairwise_decision_function(data.X_test)
-    return Answer(
-        decisions, model.predict(data.X_test), model.dual_objective_, recomputed, len(model.support_)
-    )
+    return Answer(decisions, model.predict(data.X_test), model.dual_objective_, recomputed, len(model.support_))
 
 
 def audit(ours: Answer) -> Cell:

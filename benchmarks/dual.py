@@ -26,9 +26,7 @@ def pairwise_dual(support: NDArray, dual_coef: NDArray, n_support: NDArray, gamm
     cuts = np.cumsum(n_support)[:-1]
     rows = np.split(support.astype(np.float64), cuts)
     coefficients = np.split(dual_coef.astype(np.float64), cuts, axis=1)
-    square = sum(
-        np.sum((c @ rbf_kernel(x, gamma=gamma)) * c) for x, c in zip(rows, coefficients, strict=True)
-    )
+    square = sum(np.sum((c @ rbf_kernel(x, gamma=gamma)) * c) for x, c in zip(rows, coefficients, strict=True))
     for i, j in combinations(range(len(rows)), 2):
         block = rbf_kernel(rows[i], rows[j], gamma=gamma)
         square += 2 * (coefficients[i][j - 1] @ block @ coefficients[j][i])

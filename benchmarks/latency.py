@@ -131,9 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=500, help="fits of iris")
     parser.add_argument("--imports", type=int, default=9, help="fresh interpreters")
-    parser.add_argument(
-        "--delays", nargs="*", type=float, default=[0.3, 1.0, 3.0], help="seconds until Ctrl-C"
-    )
+    parser.add_argument("--delays", nargs="*", type=float, default=[0.3, 1.0, 3.0], help="seconds until Ctrl-C")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
     table = Table(f"Latency of {module_name()}", ["what", "ms", "bar"])

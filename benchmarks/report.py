@@ -93,9 +93,7 @@ def publish(
 ) -> None:
     """Print the tables and, if a name is given, write them with the details to ``results/name.{md,json}``."""
     show(tables)
-    notes = [
-        note.replace(f"{RESULTS.parent.parent}/", "") for note in notes or []
-    ]  # no paths of this machine
+    notes = [note.replace(f"{RESULTS.parent.parent}/", "") for note in notes or []]  # no paths of this machine
     for note in notes:
         console.print(escape(f"note: {note}"))
     if name is None:

@@ -106,9 +106,7 @@ class Lane:
             return 0.0
         seconds = answer.pop("seconds")
         task = REST if self.contender in contenders.ONE_VS_REST else what
-        self.results.records.append(
-            Record(self.data, self.contender, self.threads, task, round_, seconds, answer)
-        )
+        self.results.records.append(Record(self.data, self.contender, self.threads, task, round_, seconds, answer))
         label = f"  {self.data} round {round_ + 1}: {self.contender}, threads={self.threads}, {task}"
         console.print(f"{label} {seconds:.4g} s", style="dim", markup=False, highlight=False)
         return seconds
@@ -247,9 +245,7 @@ def spread_table(results: Results) -> Table:
         spread = [number(value) for value in (min(times), statistics.median(times), max(times))]
         labels = [Cell(data), Cell(contender), Cell(str(threads)), Cell(task), Cell(str(len(found)))]
         table.rows.append([*labels, *spread, number(cores, ".2f")])
-    table.note = (
-        "Cores used: the worker's own processor time over elapsed time; child processes do not count."
-    )
+    table.note = "Cores used: the worker's own processor time over elapsed time; child processes do not count."
     return table
 
 

@@ -17,7 +17,8 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
 def output_of(example):
     """Return what an example prints."""
     command = [sys.executable, ROOT / "examples" / f"{example}.py"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip()
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
 
 
 def main():

@@ -254,9 +254,7 @@ def test_a_wrong_weight_is_refused(Machine, value):
 
 
 @pytest.mark.parametrize("Machine", MACHINES)
-@pytest.mark.parametrize(
-    "weight", [np.zeros(150), np.ones(149), np.ones((150, 2))], ids=["zero", "short", "wide"]
-)
+@pytest.mark.parametrize("weight", [np.zeros(150), np.ones(149), np.ones((150, 2))], ids=["zero", "short", "wide"])
 def test_wrong_weights_are_refused(Machine, weight):
     with pytest.raises(ValueError, match=r"(?i)weight"):
         Machine().fit(*iris(), sample_weight=weight)
@@ -353,8 +351,7 @@ TAMPERED_ONE_VS_ONE = {
 
 @pytest.mark.parametrize(
     ("Machine", "kind"),
-    [(Machine, kind) for Machine in MACHINES for kind in TAMPERED]
-    + [(OneVsOneSVC, k) for k in TAMPERED_ONE_VS_ONE],
+    [(Machine, kind) for Machine in MACHINES for kind in TAMPERED] + [(OneVsOneSVC, k) for k in TAMPERED_ONE_VS_ONE],
 )
 def test_a_tampered_machine_refuses_to_predict(Machine, kind):
     X, y = wine()

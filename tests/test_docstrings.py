@@ -113,9 +113,7 @@ def test_modules_have_a_docstring(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
-    result = doctest.testmod(
-        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    )
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert result.failed == 0
 
 

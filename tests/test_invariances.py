@@ -246,9 +246,7 @@ def test_the_independent_optimum(Machine, problem):
 @given(problem=problems(classes=(2, 2)))
 def test_two_classes_are_the_binary_machine(Machine, problem):
     machine = Machine(tol=1e-6, **problem.params).fit(problem.X, problem.y)
-    assume(
-        offsets_are_unique(PROBLEMS[Machine.__name__](machine, problem.y), upper_bounds(problem.y, machine.C))
-    )
+    assume(offsets_are_unique(PROBLEMS[Machine.__name__](machine, problem.y), upper_bounds(problem.y, machine.C)))
     binary = SVC(tol=1e-5, max_iter=1_000_000, **problem.params).fit(problem.X, problem.y)
     assert_close(machine.decision_function(problem.X_new), binary.decision_function(problem.X_new))
 

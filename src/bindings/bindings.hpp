@@ -30,8 +30,8 @@ struct Data {
 [[nodiscard]] const Blas& scipy_blas();
 
 /// Run `work` without the GIL while this thread watches for signals and, if `progress` is not None, calls it a
-/// few times a second with (done, total, iterations, violation). If it returns False the work is asked to stop where it is. A
-/// Python error (KeyboardInterrupt) stops the work too and comes out of here.
+/// few times a second with (done, total, iterations, violation). If it returns False the work is asked to stop where it
+/// is. A Python error (KeyboardInterrupt) stops the work too and comes out of here.
 void run_without_gil(const std::function<void()>& work, Control& control, const nb::object& progress);
 
 /// A vector of numbers as an array that owns them.

@@ -12,7 +12,8 @@
 namespace polymargin::bindings {
 namespace {
 
-/// Rows (first begin, first end, second begin, second end, positive begin, positive end); an empty second range is left out.
+/// Rows (first begin, first end, second begin, second end, positive begin, positive end); an empty second range is left
+/// out.
 std::vector<BinaryProblem> problems_from(const Array<const Index, nb::shape<-1, 6>>& table) {
     std::vector<BinaryProblem> problems(table.shape(0));
     for (std::size_t p = 0; p < problems.size(); ++p) {

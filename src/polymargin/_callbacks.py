@@ -6,7 +6,10 @@ from typing import Any
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    HAVE_CALLBACKS = True
 except ImportError:  # an older scikit-learn: no callbacks, everything else works
+    HAVE_CALLBACKS = False
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for scikit-learn's mixin."""
@@ -16,7 +19,7 @@ except ImportError:  # an older scikit-learn: no callbacks, everything else work
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]
+__all__ = ["HAVE_CALLBACKS", "CallbackSupportMixin", "FitTasks", "with_callbacks"]
 
 
 class FitTasks:

@@ -61,9 +61,7 @@ def test_the_kind_of_decision_does_not_change_the_fit(k):
     for machine in machines[1:]:
         np.testing.assert_array_equal(machine.dual_coef_, machines[0].dual_coef_)
         np.testing.assert_array_equal(machine.intercept_, machines[0].intercept_)
-        np.testing.assert_array_equal(
-            machine.pairwise_decision_function(X), machines[0].pairwise_decision_function(X)
-        )
+        np.testing.assert_array_equal(machine.pairwise_decision_function(X), machines[0].pairwise_decision_function(X))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -46,9 +46,7 @@ def test_csr_gives_the_dense_answer(Machine, kernel, index):
     from_dense = Machine(tol=1e-6, **KERNELS[kernel]).fit(X, y)
     from_sparse = Machine(tol=1e-6, **KERNELS[kernel]).fit(X_sparse, y)
     expected = scores(from_dense, X)
-    np.testing.assert_allclose(
-        scores(from_sparse, X_sparse), expected, atol=1e-5 * max(1.0, np.abs(expected).max())
-    )
+    np.testing.assert_allclose(scores(from_sparse, X_sparse), expected, atol=1e-5 * max(1.0, np.abs(expected).max()))
     assert from_sparse.dual_objective_ == pytest.approx(from_dense.dual_objective_, rel=1e-6)
 
 
@@ -59,9 +57,7 @@ def test_index_type_changes_nothing(Machine, index):
     machine = Machine().fit(with_indices(X, np.int32), y)
     other = Machine().fit(with_indices(X, index), y)
     np.testing.assert_array_equal(dense(machine.dual_coef_), dense(other.dual_coef_))
-    np.testing.assert_array_equal(
-        scores(machine, with_indices(X, np.int32)), scores(other, with_indices(X, index))
-    )
+    np.testing.assert_array_equal(scores(machine, with_indices(X, np.int32)), scores(other, with_indices(X, index)))
 
 
 @pytest.mark.parametrize("Machine", MACHINES)
@@ -116,9 +112,7 @@ def test_empty_rows_are_rows_of_zeros(Machine):
     X, y = digits(150)
     X[::5] = 0.0
     machine = Machine(tol=1e-6).fit(sparse.csr_matrix(X), y)
-    np.testing.assert_allclose(
-        scores(machine, sparse.csr_matrix(X)), scores(Machine(tol=1e-6).fit(X, y), X), atol=1e-5
-    )
+    np.testing.assert_allclose(scores(machine, sparse.csr_matrix(X)), scores(Machine(tol=1e-6).fit(X, y), X), atol=1e-5)
 
 
 @pytest.mark.parametrize("Machine", MACHINES)
@@ -212,9 +206,7 @@ def test_float32_is_kept_and_close_to_float64(Machine, kernel, container):
     assert single.support_vectors_.dtype == np.float32
     assert double.support_vectors_.dtype == np.float64
     expected = scores(double, container(X.astype(np.float64)))
-    np.testing.assert_allclose(
-        scores(single, container(X)), expected, atol=1e-3 * max(1.0, np.abs(expected).max())
-    )
+    np.testing.assert_allclose(scores(single, container(X)), expected, atol=1e-3 * max(1.0, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("Machine", MACHINES)

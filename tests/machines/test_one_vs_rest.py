@@ -67,9 +67,7 @@ def test_scores_agree_with_a_precise_scikit_learn(name, kernel, tol, atol):
     ours = OneVsRestSVC(tol=tol, **KERNELS[kernel]).fit(X, y)
     theirs = OneVsRestClassifier(SVC(tol=1e-9, **KERNELS[kernel])).fit(X, y)
     expected = theirs.decision_function(X)
-    np.testing.assert_allclose(
-        ours.decision_function(X), expected, atol=atol * max(1.0, np.abs(expected).max())
-    )
+    np.testing.assert_allclose(ours.decision_function(X), expected, atol=atol * max(1.0, np.abs(expected).max()))
 
 
 def test_unseen_rows_get_scikit_learns_labels():
@@ -85,9 +83,7 @@ def test_linear_coef_gives_the_decision_function():
     theirs = OneVsRestClassifier(SVC(kernel="linear", tol=1e-9)).fit(X, y)
     assert machine.coef_.shape == (3, X.shape[1])
     np.testing.assert_allclose(machine.coef_, np.vstack([e.coef_ for e in theirs.estimators_]), atol=1e-5)
-    np.testing.assert_allclose(
-        X @ machine.coef_.T + machine.intercept_, machine.decision_function(X), atol=1e-6
-    )
+    np.testing.assert_allclose(X @ machine.coef_.T + machine.intercept_, machine.decision_function(X), atol=1e-6)
 
 
 def test_dual_coef_gives_the_decision_function_with_any_kernel():

@@ -26,9 +26,7 @@ def scores(machine, X):
 
 def fitted_bits(machine, X):
     """Return everything that must not depend on threads, as bytes."""
-    arrays = {
-        name: np.asarray(dense(getattr(machine, name))) for name in ("support_", "dual_coef_", "intercept_")
-    }
+    arrays = {name: np.asarray(dense(getattr(machine, name))) for name in ("support_", "dual_coef_", "intercept_")}
     arrays["scores"] = scores(machine, X)
     arrays["predict"] = machine.predict(X)
     arrays["objectives"] = np.array([machine.primal_objective_, machine.dual_objective_])

@@ -36,9 +36,7 @@ def test_gamma_agrees_with_scikit_learn(gamma):
 def test_gamma_scale_counts_a_row_of_weight_two_twice():
     X, _ = iris()
     weight = np.where(np.arange(len(X)) % 3 == 0, 2, 1)
-    assert gamma_value("scale", X, weight) == pytest.approx(
-        gamma_value("scale", np.repeat(X, weight, axis=0))
-    )
+    assert gamma_value("scale", X, weight) == pytest.approx(gamma_value("scale", np.repeat(X, weight, axis=0)))
 
 
 def test_balanced_bounds_agree_with_scikit_learn():

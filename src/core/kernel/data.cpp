@@ -18,8 +18,7 @@ void check_row_starts(const Starts& starts, Index rows, Index stored) {
     }
     for (Index i = 0; i < rows; ++i) {
         if (starts[i + 1] < starts[i]) {
-            throw std::invalid_argument("CSR indptr must not decrease, but it does after row " +
-                                        std::to_string(i));
+            throw std::invalid_argument("CSR indptr must not decrease, but it does after row " + std::to_string(i));
         }
     }
     if (starts[rows] > stored) {

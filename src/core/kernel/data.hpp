@@ -40,8 +40,8 @@ using DataView = std::variant<DenseView, CsrView, PrecomputedView>;
     return std::visit([](const auto& view) { return view.rows; }, data);
 }
 
-/// Throw std::invalid_argument, naming the array and the place, unless the structure of a CSR matrix with `stored` entries
-/// is sound. Everything after this call may index without checks.
+/// Throw std::invalid_argument, naming the array and the place, unless the structure of a CSR matrix with `stored`
+/// entries is sound. Everything after this call may index without checks.
 void check_structure(const Indices& columns, const Indices& row_starts, Index stored, Index rows, Index features);
 
 }  // namespace polymargin

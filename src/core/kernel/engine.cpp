@@ -13,10 +13,11 @@ namespace {
 template <class Real>
 constexpr Index kLanes = static_cast<Index>(kCacheLine / sizeof(Real));
 
-/// The scalar products of one sparse point with `kLanes` expanded rows: `sums[l] = sum_p values[p] expanded[columns[p]][l]`.
+/// The scalar products of one sparse point with `kLanes` expanded rows: `sums[l] = sum_p values[p]
+/// expanded[columns[p]][l]`.
 template <class Real, class Value, class Column>
-POLYMARGIN_INLINE void sparse_products(const Value* values, const Column* columns, Index count,
-                                       const Real* expanded, Real* sums) {
+POLYMARGIN_INLINE void sparse_products(const Value* values, const Column* columns, Index count, const Real* expanded,
+                                       Real* sums) {
     constexpr Index lanes = kLanes<Real>;
     Real acc[lanes] = {};
     for (Index p = 0; p < count; ++p) {
@@ -27,10 +28,10 @@ POLYMARGIN_INLINE void sparse_products(const Value* values, const Column* column
     for (Index l = 0; l < lanes; ++l) sums[l] = acc[l];
 }
 
-#define POLYMARGIN_SPARSE_PRODUCTS(Real, Value, Column)                                                     \
-    POLYMARGIN_MULTIVERSION void products_of(const Value* values, const Column* columns, Index count,       \
-                                             const Real* expanded, Real* sums) {                            \
-        sparse_products<Real, Value, Column>(values, columns, count, expanded, sums);                       \
+#define POLYMARGIN_SPARSE_PRODUCTS(Real, Value, Column)                                               \
+    POLYMARGIN_MULTIVERSION void products_of(const Value* values, const Column* columns, Index count, \
+                                             const Real* expanded, Real* sums) {                      \
+        sparse_products<Real, Value, Column>(values, columns, count, expanded, sums);                 \
     }
 POLYMARGIN_SPARSE_PRODUCTS(float, float, std::int32_t)
 POLYMARGIN_SPARSE_PRODUCTS(float, float, std::int64_t)
@@ -85,6 +86,10 @@ void KernelEngine<Real>::block(std::span<const Index> which, Range range, std::s
     for (std::size_t i = 0; i < which.size(); ++i, products += range.size()) {
         apply_kernel<Real>(kernel_, rows_.norms()[which[i]], columns_.norms() + range.begin, products, out[i],
                            range.size());
+        // An example's distance to itself is exactly zero, whatever rounding says.
+        if (&rows_ == &columns_ && kernel_.type == KernelType::rbf && range.contains(which[i])) {
+            out[i][which[i] - range.begin] = Real(1);
+        }
     }
     give_back(std::move(scratch));
 }
@@ -97,8 +102,8 @@ void KernelEngine<Real>::products_dense(std::span<const Index> which, Range rang
     rows_.gather(which, scratch.rows.data());
     const Real* columns = columns_.range(range, scratch.columns);
     const auto width = static_cast<int>(features);
-    blas_.multiply_transposed<Real>(static_cast<int>(rows), static_cast<int>(range.size()), width,
-                                    scratch.rows.data(), width, columns, width, Real(0), scratch.products.data(),
+    blas_.multiply_transposed<Real>(static_cast<int>(rows), static_cast<int>(range.size()), width, scratch.rows.data(),
+                                    width, columns, width, Real(0), scratch.products.data(),
                                     static_cast<int>(range.size()));
 }
 
@@ -141,8 +146,7 @@ void KernelEngine<Real>::products_csr(std::span<const Index> which, Range range,
 }
 
 template <class Real>
-void KernelEngine<Real>::copy_precomputed(std::span<const Index> which, Range range,
-                                          std::span<Real* const> out) const {
+void KernelEngine<Real>::copy_precomputed(std::span<const Index> which, Range range, std::span<Real* const> out) const {
     const auto& matrix = std::get<PrecomputedView>(rows_.data());
     std::visit(
         [&](const auto& values) {
@@ -156,8 +160,7 @@ void KernelEngine<Real>::copy_precomputed(std::span<const Index> which, Range ra
         matrix.values);
 }
 
-bool single_precision_suffices(const KernelSpec& kernel, double max_norm, double max_coefficient,
-                               double accuracy) {
+bool single_precision_suffices(const KernelSpec& kernel, double max_norm, double max_coefficient, double accuracy) {
     constexpr double unit = std::numeric_limits<float>::epsilon() / 2;
     constexpr double vectors = 8.0;  // errors of more than these average out
     const double largest = std::abs(kernel.diagonal(max_norm));

@@ -162,7 +162,8 @@ bool GramStore<Real>::fulfil() {
     };
     std::vector<Group> groups;
     for (auto& m : missing_) {
-        auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.columns == m.table->columns_; });
+        auto group =
+            std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.columns == m.table->columns_; });
         if (group == groups.end()) group = groups.insert(groups.end(), Group{m.table->columns_, {}, {}});
         for (const Index g : m.rows) {
             const Index slot = g - m.table->rows_.begin;
@@ -183,7 +184,9 @@ bool GramStore<Real>::fulfil() {
     for (const Group& g : groups) {
         for (Index r = 0; r < std::ssize(g.rows); r += kRowTile) {
             for (Index c = g.columns.begin; c < g.columns.end; c += KernelEngine<Real>::kTile) {
-                blocks.push_back({&g, r, std::min(kRowTile, std::ssize(g.rows) - r),
+                blocks.push_back({&g,
+                                  r,
+                                  std::min(kRowTile, std::ssize(g.rows) - r),
                                   {c, std::min(g.columns.end, c + KernelEngine<Real>::kTile)}});
             }
         }

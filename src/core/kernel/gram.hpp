@@ -29,8 +29,8 @@ class RowTable {
     std::vector<std::int64_t> last_use_;
 };
 
-/// The one place where kernel values of the training examples are kept. Problems open tables, ask for rows, and all rows
-/// asked for in a round are computed together, each once, in blocks, by all threads. There are two modes:
+/// The one place where kernel values of the training examples are kept. Problems open tables, ask for rows, and all
+/// rows asked for in a round are computed together, each once, in blocks, by all threads. There are two modes:
 ///
 /// - *whole*: the full symmetric matrix is computed up front (half the work) and tables are views of it;
 /// - *rows*: a row is computed when first asked for and kept until the budget is needed for others, least recently

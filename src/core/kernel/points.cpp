@@ -51,9 +51,9 @@ template <class Real>
 void Points<Real>::record_norm(Index g, double norm, Index row, Index column) {
     // In single precision an overflow is no error: whoever asked sees `max_norm` and takes double instead.
     if (std::is_same_v<Real, double> && !(norm <= kLargestNorm)) {
-        throw std::invalid_argument("the value in row " + std::to_string(row) + ", column " +
-                                    std::to_string(column) +
-                                    " is too large: its square overflows. Scale the data, for example with StandardScaler");
+        throw std::invalid_argument(
+            "the value in row " + std::to_string(row) + ", column " + std::to_string(column) +
+            " is too large: its square overflows. Scale the data, for example with StandardScaler");
     }
     norms_[g] = static_cast<Real>(norm);
     max_norm_ = std::max(max_norm_, norm);

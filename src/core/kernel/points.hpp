@@ -9,9 +9,9 @@
 
 namespace polymargin {
 
-/// The examples in the order in which the engine numbers them (by class, so that a class is one range): example g is row
-/// `order[g]` of the caller's matrix. Dense points may be copied in that order and in the precision of the engine, which is
-/// faster, or gathered when needed, which takes no memory. Sparse rows are always read in place.
+/// The examples in the order in which the engine numbers them (by class, so that a class is one range): example g is
+/// row `order[g]` of the caller's matrix. Dense points may be copied in that order and in the precision of the engine,
+/// which is faster, or gathered when needed, which takes no memory. Sparse rows are always read in place.
 template <class Real>
 class Points {
   public:
@@ -50,7 +50,6 @@ class Points {
 };
 
 /// The mean of the listed rows when that helps the kernel (RBF on dense data), else nothing.
-[[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order,
-                                         const KernelSpec& kernel);
+[[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel);
 
 }  // namespace polymargin

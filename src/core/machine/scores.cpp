@@ -73,7 +73,8 @@ template <class Real>
 bool add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, const std::vector<double>& shift,
                    std::span<double> out, const Blas& blas, const Control& control) {
     const Points<Real> points(request.data, request.rows, shift, false);
-    if (std::abs(request.kernel.diagonal(points.max_norm())) + points.max_norm() > std::sqrt(std::numeric_limits<Real>::max())) {
+    if (std::abs(request.kernel.diagonal(points.max_norm())) + points.max_norm() >
+        std::sqrt(std::numeric_limits<Real>::max())) {
         return false;
     }
     const KernelEngine<Real> engine(request.kernel, points, vectors, blas);
@@ -109,7 +110,8 @@ void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& 
     }
     const Points<double> vectors(request.vectors, order, shift, true);
     if (!add_scores_in<double>(request, vectors, shift, out, blas, control)) {
-        throw std::invalid_argument("the values are too large for this kernel: scale the data as the training data were");
+        throw std::invalid_argument(
+            "the values are too large for this kernel: scale the data as the training data were");
     }
 }
 

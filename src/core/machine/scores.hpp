@@ -11,16 +11,17 @@
 namespace polymargin {
 
 /// Coefficients of a range of support vectors in some of the scores: score `columns[m]` gets
-/// `sum_s coefficients(m, s) k(x, s)` over the range. Coefficients are the rows of one matrix with a column for each vector.
+/// `sum_s coefficients(m, s) k(x, s)` over the range. Coefficients are the rows of one matrix with a column for each
+/// vector.
 struct ScoreBlock {
     Range vectors;
     std::vector<Index> columns;
 };
 
 struct ScoreRequest {
-    DataView data;               ///< the points to score
-    std::vector<Index> rows;     ///< which of them, in the order of the answer
-    DataView vectors;            ///< the support vectors
+    DataView data;            ///< the points to score
+    std::vector<Index> rows;  ///< which of them, in the order of the answer
+    DataView vectors;         ///< the support vectors
     KernelSpec kernel;
     std::span<const double> coefficients;  ///< height x vectors, row-major
     Index height = 0;

@@ -10,7 +10,9 @@ struct Box {
     double lower, upper;
 };
 
-Box box(double sign, double bound) { return sign > 0 ? Box{0.0, bound} : Box{-bound, 0.0}; }
+Box box(double sign, double bound) {
+    return sign > 0 ? Box{0.0, bound} : Box{-bound, 0.0};
+}
 
 /// Call `visit(b, f, box, sign, C)` for every example of the problem.
 template <class Visit>
@@ -83,8 +85,8 @@ Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::
     });
     Objectives result{.primal = quadratic / 2 + loss, .dual = linear - quadratic / 2};
     if (hard) {
-        const double scale = smallest_margin > 0.0 ? std::max(1.0, 1.0 / smallest_margin)
-                                                   : std::numeric_limits<double>::infinity();
+        const double scale =
+            smallest_margin > 0.0 ? std::max(1.0, 1.0 / smallest_margin) : std::numeric_limits<double>::infinity();
         result.primal = std::isinf(scale) ? scale : quadratic / 2 * scale * scale + loss;
     }
     // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.

@@ -13,9 +13,9 @@ namespace polymargin {
 ///     max_b  y'b - 1/2 b'Kb   subject to   sum_i b_i = 0,   0 <= y_i b_i <= C_i,
 ///
 /// the dual of H&L (1) and (3) in signed variables `b_i = y_i alpha_i`, so that scores are `K b + intercept`. The
-/// negative gradient is `y - K b`; this library keeps `f = K b - y`. With `I_up` the examples whose `b_i` may still grow and
-/// `I_low` those whose `b_i` may fall, a solution has `max_{I_low} f <= min_{I_up} f`, and H&L (22) stops when that holds to
-/// within `tol`.
+/// negative gradient is `y - K b`; this library keeps `f = K b - y`. With `I_up` the examples whose `b_i` may still
+/// grow and `I_low` those whose `b_i` may fall, a solution has `max_{I_low} f <= min_{I_up} f`, and H&L (22) stops when
+/// that holds to within `tol`.
 struct BinaryProblem {
     std::vector<Range> segments;  ///< the examples, as ranges of the engine's numbering, disjoint and ascending
     Range positive;               ///< those with y = +1
@@ -63,7 +63,7 @@ struct Objectives {
 
 /// Primal and (maximised) dual objective, both from the gradient. With C = inf the primal point is the current one,
 /// scaled until every margin is 1; it is infinite while some example is on the wrong side.
-[[nodiscard]] Objectives objectives(std::span<const Run> runs, const BinaryState& state,
-                                    std::span<const double> upper, double intercept);
+[[nodiscard]] Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper,
+                                    double intercept);
 
 }  // namespace polymargin

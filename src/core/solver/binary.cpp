@@ -12,7 +12,11 @@
 namespace polymargin {
 namespace {
 
-/// A working set is solved to this share of the violation it came with: further would be wasted on a part of the problem.
+/// A hard margin below this share of the largest example is taken for none: see `inseparable`.
+constexpr double kSmallestMargin = 1e-4;
+
+/// A working set is solved to this share of the violation it came with: further would be wasted on a part of the
+/// problem.
 constexpr double kInnerShare = 0.1;
 
 template <class Real>
@@ -53,7 +57,11 @@ class Task {
         state_.beta.assign(n, 0.0);
         state_.f.resize(n);
         slot_.assign(n, -1);
-        for (const Run& run : runs_) std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
+        for (const Run& run : runs_) {
+            std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
+            const auto bounds = upper.subspan(run.global, run.size);
+            hard_ = hard_ || std::any_of(bounds.begin(), bounds.end(), [](double c) { return std::isinf(c); });
+        }
         Index local = 0;
         for (const Range& s : problem.segments) {
             offsets_.push_back(local);
@@ -80,7 +88,8 @@ class Task {
     }
 
     void start_from(const BinaryStart& start) {
-        for (std::size_t i = 0; i < start.support.size(); ++i) pending_.emplace_back(local_of(start.support[i]), start.beta[i]);
+        for (std::size_t i = 0; i < start.support.size(); ++i)
+            pending_.emplace_back(local_of(start.support[i]), start.beta[i]);
     }
 
     [[nodiscard]] bool finished() const { return finished_; }
@@ -136,6 +145,7 @@ class Task {
         return std::min(pending_.size(), static_cast<std::size_t>(capacity_));
     }
 
+    [[nodiscard]] bool inseparable() const;
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
     void take_in(std::span<const Index> wanted);
@@ -155,11 +165,12 @@ class Task {
     std::vector<Index> offsets_;
     std::vector<std::vector<Table<Real>>> tables_;
     BinaryState state_;
-    std::vector<Index> working_;  // the variable in each slot of the block
-    std::vector<Index> slot_;     // the slot of each variable, -1 if it has none
-    std::vector<Index> added_;    // slots filled by the last choice
+    std::vector<Index> working_;                     // the variable in each slot of the block
+    std::vector<Index> slot_;                        // the slot of each variable, -1 if it has none
+    std::vector<Index> added_;                       // slots filled by the last choice
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
     double violation_ = std::numeric_limits<double>::infinity();
+    bool hard_ = false;  // is a bound infinite?
     bool fresh_ = true;
     bool finished_ = false;
     BinaryResult result_;
@@ -227,10 +238,33 @@ void Task<Real>::choose() {
     if (iteration_limit_ >= 0 && result_.iterations >= iteration_limit_) {
         return finish(violation_ > settings_.tolerance ? Status::max_iterations : Status::converged);
     }
+    if (inseparable()) return finish(Status::unbounded);
     const Index entrants = std::min(capacity_, settings_.entrants);
     const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
     fresh_ = false;
     take_in(wanted);
+}
+
+/// Whether a hard-margin problem shows no sign of being separable. With S the sum of the positive coefficients, b / S
+/// names a point of the convex hull of either side, and |phi'b|^2 / S^2 is their squared distance, at least that of the
+/// hulls. When it is tiny and the current direction still has examples on the wrong side, the hulls meet.
+template <class Real>
+bool Task<Real>::inseparable() const {
+    if (!hard_) return false;
+    double sum = 0.0, square = 0.0, largest = 0.0;
+    double margin = std::numeric_limits<double>::infinity();
+    const double offset = intercept(runs_, state_, upper_);
+    for (const Run& run : runs_) {
+        for (Index t = run.local; t < run.local + run.size; ++t) {
+            sum += std::max(0.0, state_.beta[t]);
+            square += state_.beta[t] * (state_.f[t] + run.sign);
+            margin = std::min(margin, 1.0 + run.sign * (state_.f[t] + offset));
+        }
+    }
+    for (Index s = 0; s < std::ssize(working_); ++s) {
+        largest = std::max(largest, static_cast<double>(block_.diagonal.data()[s]));
+    }
+    return sum > 0.0 && margin <= 0.0 && square <= kSmallestMargin * kSmallestMargin * largest * sum * sum;
 }
 
 /// Give every wanted variable a slot of the working set: a new one while there is room, then the slots of variables
@@ -335,7 +369,8 @@ void Task<Real>::load_columns(std::span<const Index> slots) {
             column[n.slot] = n.row[u] = (t < border ? n.first : n.second)[t];
         }
     }
-    for (const Index s : slots) block_.diagonal.data()[s] = static_cast<float>(block_.kernel.data()[s * block_.stride + s]);
+    for (const Index s : slots)
+        block_.diagonal.data()[s] = static_cast<float>(block_.kernel.data()[s * block_.stride + s]);
 }
 
 template <class Real>
@@ -410,7 +445,8 @@ BinaryResult Task<Real>::take_result() {
     return std::move(result_);
 }
 
-/// How many problems advance together and how large their working sets are, so that the rows of one round fit the store.
+/// How many problems advance together and how large their working sets are, so that the rows of one round fit the
+/// store.
 struct Plan {
     Index in_flight;
     Index capacity;

@@ -43,9 +43,9 @@ struct BinaryStart {
 /// Solve many binary problems on one store of kernel rows by two-level decomposition.
 ///
 /// The problems advance side by side, a round at a time. In a round each problem chooses a working set (its free
-/// variables and the worst violators), the store computes all kernel rows that any of them lacks, and each problem solves its
-/// working set by SMO on a dense block that fits the cache and brings the gradient of all its examples up to date.
-/// A problem that ends makes room for the next. Nothing in this order depends on the number of threads.
+/// variables and the worst violators), the store computes all kernel rows that any of them lacks, and each problem
+/// solves its working set by SMO on a dense block that fits the cache and brings the gradient of all its examples up to
+/// date. A problem that ends makes room for the next. Nothing in this order depends on the number of threads.
 ///
 /// `upper` holds C_i in the engine's numbering and `starts` is empty or has one entry for each problem.
 template <class Real>

@@ -63,8 +63,8 @@ class Polisher {
                      &info);
         work_size = static_cast<int>(best_size);
         std::vector<double> work(work_size);
-        blas_.dgelsy(&m, &m, &one, a.data(), &m, b.data(), &m, pivots.data(), &condition, &rank, work.data(), &work_size,
-                     &info);
+        blas_.dgelsy(&m, &m, &one, a.data(), &m, b.data(), &m, pivots.data(), &condition, &rank, work.data(),
+                     &work_size, &info);
         b.pop_back();
         return b;
     }

@@ -20,9 +20,10 @@ struct PolishKernel {
 ///
 ///     K_FF p + m 1 = -f_F,   1'p = 0,
 ///
-/// directly (by least squares of minimum norm: equal examples make K_FF singular), go there as far as the bounds allow, fix what
-/// met a bound and repeat; at the optimum of the free variables, release the worst violator by one step of SMO. The state
-/// is kept only if the violation fell. Problems with more than `max_free` free variables are left as they are.
+/// directly (by least squares of minimum norm: equal examples make K_FF singular), go there as far as the bounds allow,
+/// fix what met a bound and repeat; at the optimum of the free variables, release the worst violator by one step of
+/// SMO. The state is kept only if the violation fell. Problems with more than `max_free` free variables are left as
+/// they are.
 void polish(std::span<const Run> runs, std::span<const double> upper, BinaryState& state, const PolishKernel& kernel,
             const Blas& blas, Index max_free = 256);
 

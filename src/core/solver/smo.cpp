@@ -30,8 +30,12 @@ POLYMARGIN_INLINE Vector load(const T* from) {
 POLYMARGIN_INLINE Doubles load_doubles(const float* from) {
     return __builtin_convertvector(load<Floats>(from), Doubles);
 }
-POLYMARGIN_INLINE Doubles load_doubles(const double* from) { return load<Doubles>(from); }
-POLYMARGIN_INLINE Floats load_floats(const float* from) { return load<Floats>(from); }
+POLYMARGIN_INLINE Doubles load_doubles(const double* from) {
+    return load<Doubles>(from);
+}
+POLYMARGIN_INLINE Floats load_floats(const float* from) {
+    return load<Floats>(from);
+}
 POLYMARGIN_INLINE Floats load_floats(const double* from) {
     return __builtin_convertvector(load<Doubles>(from), Floats);
 }

@@ -16,7 +16,8 @@ struct SmoBlock {
     Buffer<double> beta, lower, upper, f;
     Buffer<double> up, low;  ///< 0 where the variable may grow (fall), else +inf (-inf)
 
-    /// Set the number of variables, at most `capacity` (the same at every call); the kernel of those that were there stays.
+    /// Set the number of variables, at most `capacity` (the same at every call); the kernel of those that were there
+    /// stays.
     void resize(Index count, Index capacity);
 };
 
@@ -27,8 +28,8 @@ struct SmoResult {
 };
 
 /// Sequential minimal optimisation with second-order choice of the second variable (Fan, Chen and Lin 2005), on a block
-/// whose kernel is at hand, until the violation is at most `tolerance` or `max_iterations` steps were taken. One pass over
-/// the block updates the gradient and finds the first variable of the next step, a second pass finds its partner.
+/// whose kernel is at hand, until the violation is at most `tolerance` or `max_iterations` steps were taken. One pass
+/// over the block updates the gradient and finds the first variable of the next step, a second pass finds its partner.
 template <class Real>
 SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations);
 

@@ -9,8 +9,8 @@ namespace polymargin {
 /// Python module they are SciPy's own, so that no second BLAS is loaded; in the C++ tests they are plain loops.
 struct Blas {
     template <class T>
-    using Gemm = void (*)(char* transa, char* transb, int* m, int* n, int* k, T* alpha, T* a, int* lda, T* b,
-                          int* ldb, T* beta, T* c, int* ldc);
+    using Gemm = void (*)(char* transa, char* transb, int* m, int* n, int* k, T* alpha, T* a, int* lda, T* b, int* ldb,
+                          T* beta, T* c, int* ldc);
     using Gelsy = void (*)(int* m, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* jpvt,
                            double* rcond, int* rank, double* work, int* lwork, int* info);
 
@@ -20,8 +20,8 @@ struct Blas {
 
     /// Row-major `c (m x n) = a (m x k) b' (n x k) + beta c`, leading dimensions in elements.
     template <class Real>
-    void multiply_transposed(int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real beta,
-                             Real* c, int ldc) const {
+    void multiply_transposed(int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real beta, Real* c,
+                             int ldc) const {
         gemm<Real>('T', 'N', n, m, k, b, ldb, a, lda, beta, c, ldc);
     }
 
@@ -34,8 +34,8 @@ struct Blas {
 
   private:
     template <class Real>
-    void gemm(char ta, char tb, int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real beta,
-              Real* c, int ldc) const {
+    void gemm(char ta, char tb, int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real beta, Real* c,
+              int ldc) const {
         Real one = 1;
         Gemm<Real> routine;
         if constexpr (std::same_as<Real, float>) {
@@ -44,8 +44,7 @@ struct Blas {
             routine = dgemm;
         }
         // Fortran takes everything by non-const pointer but writes only to c.
-        routine(&ta, &tb, &m, &n, &k, &one, const_cast<Real*>(a), &lda, const_cast<Real*>(b), &ldb, &beta, c,
-                &ldc);
+        routine(&ta, &tb, &m, &n, &k, &one, const_cast<Real*>(a), &lda, const_cast<Real*>(b), &ldb, &beta, c, &ldc);
     }
 };
 

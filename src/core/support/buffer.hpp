@@ -20,8 +20,8 @@ class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(Index size)
-        : data_(static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T),
-                                               std::align_val_t{kCacheLine}))),
+        : data_(static_cast<T*>(
+              ::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{kCacheLine}))),
           size_(size) {}
 
     [[nodiscard]] T* data() { return data_.get(); }

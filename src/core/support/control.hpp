@@ -11,9 +11,9 @@ namespace polymargin {
 
 /// What a running solver shows of itself.
 struct Progress {
-    Index done = 0;        ///< sub-problems finished
-    Index total = 0;       ///< sub-problems in all
-    Index iterations = 0;  ///< steps taken so far, over all sub-problems
+    Index done = 0;                                              ///< sub-problems finished
+    Index total = 0;                                             ///< sub-problems in all
+    Index iterations = 0;                                        ///< steps taken so far, over all sub-problems
     double violation = std::numeric_limits<double>::infinity();  ///< largest violation among those under way
 };
 
@@ -27,8 +27,8 @@ class Control {
     explicit Control(double time_limit_seconds) {
         if (time_limit_seconds < std::numeric_limits<double>::infinity()) {
             has_deadline_ = true;
-            deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(time_limit_seconds));
+            deadline_ = Clock::now() +
+                        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time_limit_seconds));
         }
     }
 

@@ -58,8 +58,8 @@ void ThreadPool::work_on(Job& job) {
 
 ThreadPool::Job* ThreadPool::open_job() {
     // The newest first: nested work is what another task waits for.
-    const auto open = std::find_if(jobs_.rbegin(), jobs_.rend(),
-                                   [](const Job* job) { return job->next.load() < job->count; });
+    const auto open =
+        std::find_if(jobs_.rbegin(), jobs_.rend(), [](const Job* job) { return job->next.load() < job->count; });
     return open == jobs_.rend() ? nullptr : *open;
 }
 

@@ -33,7 +33,7 @@ class ThreadPool {
         const std::function<void(Index)>* task;
         Index count;
         std::atomic<Index> next{0};
-        int helpers = 0;  // guarded by the pool's mutex
+        int helpers = 0;                       // guarded by the pool's mutex
         std::exception_ptr failure = nullptr;  // likewise
     };
 

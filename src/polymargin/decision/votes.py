@@ -51,9 +51,7 @@ def votes(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
     return _count(pairwise, n_classes)[0].argmax(axis=1)
 
 
-def vote_scores(
-    pairwise: NDArray[np.float64], n_classes: int, decided: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def vote_scores(pairwise: NDArray[np.float64], n_classes: int, decided: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return a score for each class: its votes, plus its summed decision values squeezed into (-1/3, 1/3).
 
     The squeezed sums order classes with equally many votes, as in scikit-learn. Where the largest score is not

@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from polymargin import _core
-from polymargin._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from polymargin._callbacks import HAVE_CALLBACKS, CallbackSupportMixin, FitTasks, with_callbacks
 from polymargin._memory import budget_bytes
 from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
@@ -221,9 +221,7 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             check_classification_targets(y)
             classes, codes = np.unique(y, return_inverse=True)
             if len(classes) < 2:
-                raise ValueError(
-                    f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two"
-                )
+                raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
             weight = None if sample_weight is None else _checked_weights(sample_weight, X)
             training = self._training_set(codes, classes, weight)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
@@ -297,8 +295,8 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         solution = Solution(**{name: raw[name] for name in Solution.__dataclass_fields__})
         if "unbounded" in solution.status:
             raise ValueError(
-                "the data cannot be separated, so the hard margin C=inf has no solution: "
-                "use a finite C, or a kernel that separates the classes"
+                "the data cannot be separated (or only by a margin below 1/10,000 of their size), so the hard "
+                "margin C=inf has no solution: use a finite C, or a kernel that separates the classes"
             )
         return solution
 
@@ -307,7 +305,7 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ) -> None:
         examples, column = np.unique(solution.support, return_inverse=True)
         n_classes = len(classes)
-        rows, n_problems = self._shape(n_classes)
+        rows, _ = self._shape(n_classes)
         coefficients = np.zeros((rows, len(examples)))
         owner = training.class_of(solution.support)
         coefficients[self._coefficient_rows(solution.problem, owner, n_classes), column] = solution.beta
@@ -345,7 +343,7 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             f"(tol={self.tol:g}); primal {self.primal_objective_:.6g}, dual {self.dual_objective_:.6g}, "
             f"relative gap {self.duality_gap_:.3g}. Scale the data, raise the limit, or raise tol.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=5 if HAVE_CALLBACKS else 4,  # past the decorators of fit
         )
 
     def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Ints, Floats] | None:

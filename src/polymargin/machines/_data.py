@@ -14,9 +14,7 @@ from polymargin import _core
 Matrix = Any  # a dense array or a CSR matrix of float32 or float64
 
 
-def checked_examples(
-    estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool, finite: bool = True
-) -> Any:
+def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool, finite: bool = True) -> Any:
     """Validate ``X`` (and ``y``) as scikit-learn does, and further: sound CSR structure, finite values by place.
 
     ``finite=False`` leaves the values to the caller, who may need only some of them.

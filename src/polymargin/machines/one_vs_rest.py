@@ -119,9 +119,9 @@ class OneVsRestSVC(BinaryMachine):
         n_classes = len(bounds) - 1
         positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         zero = np.zeros_like(positive)
-        return np.column_stack(
-            [zero, zero + bounds[-1], zero, zero, bounds[positive], bounds[positive + 1]]
-        ).astype(np.int64)
+        return np.column_stack([zero, zero + bounds[-1], zero, zero, bounds[positive], bounds[positive + 1]]).astype(
+            np.int64
+        )
 
     def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:
         return problem

@@ -72,7 +72,11 @@ TEST(columns_are_checked) {
 TEST(rows_of_every_kind_of_data) {
     const std::vector<double> values(6);
     const std::vector<std::int32_t> indices{0, 0, 0, 0};
-    CHECK(rows_of(DenseView{std::span(values), 2, 3}) == 2);
-    CHECK(rows_of(CsrView{std::span(values), std::span(indices), std::span(indices), 3, 9}) == 3);
-    CHECK(rows_of(PrecomputedView{std::span(values), 1, 6}) == 1);
+    const std::vector<DataView> views{
+        DenseView{std::span(values), 2, 3},
+        CsrView{std::span(values), std::span(indices), std::span(indices), 3, 9},
+        PrecomputedView{std::span(values), 1, 6}};
+    CHECK(rows_of(views[0]) == 2);
+    CHECK(rows_of(views[1]) == 3);
+    CHECK(rows_of(views[2]) == 1);
 }
