@@ -9,13 +9,17 @@ from pathlib import Path
 
 MEGABYTE = 1_000_000
 AUTO_SHARE = 0.5  # of the free memory; the rest is for the data, the model and everybody else
+LITTLE = 32 * MEGABYTE
 FALLBACK = 1_000 * MEGABYTE  # where the system does not say
 
 
-def budget_bytes(cache_size: str | float) -> int:
-    """Bytes for kernel values: ``cache_size`` megabytes, or for ``"auto"`` half of what is free now."""
+def budget_bytes(cache_size: str | float, useful: int) -> int:
+    """Bytes for kernel values: ``cache_size`` megabytes, or for ``"auto"`` half of what is free now.
+
+    ``useful`` is what a fit could use at most: when that is little, nobody needs to ask the system.
+    """
     if cache_size == "auto":
-        return int(AUTO_SHARE * available_bytes())
+        return useful if useful < LITTLE else int(AUTO_SHARE * available_bytes())
     return int(float(cache_size) * MEGABYTE)
 
 

@@ -10,7 +10,18 @@ namespace {
 
 /// Rows of one matrix product: enough for the product to run at full speed, few enough to share among threads.
 constexpr Index kRowTile = 256;
+constexpr Index kBlockSize = 65536;
 constexpr Index kSymmetricTile = 256;
+
+/// A range cut into the fewest parts of at most `most`, nearly equal: no thin rest.
+std::vector<Range> even_parts(Range range, Index most) {
+    const Index count = (range.size() + most - 1) / most;
+    std::vector<Range> parts;
+    for (Index p = 0; p < count; ++p) {
+        parts.push_back({range.begin + range.size() * p / count, range.begin + range.size() * (p + 1) / count});
+    }
+    return parts;
+}
 
 template <class Real>
 void mirror(const Real* from, Real* to, Index rows, Index columns, Index stride) {
@@ -28,14 +39,18 @@ void mirror(const Real* from, Real* to, Index rows, Index columns, Index stride)
 template <class Real>
 GramStore<Real>::GramStore(const KernelEngine<Real>& engine, Index budget_bytes, ThreadPool& pool,
                            const Control& control)
-    : engine_(engine), budget_(budget_bytes), pool_(pool), control_(control) {}
+    : engine_(engine),
+      budget_(budget_bytes),
+      pool_(pool),
+      control_(control),
+      // Twice the whole matrix is more than all rows that problems can ask for, memory waiting between them included.
+      memory_(2 * whole_bytes(engine.rows()) <= budget_bytes) {}
 
 template <class Real>
 void GramStore<Real>::compute_whole() {
     const Index n = size();
     const Index stride = padded<Real>(n);
     matrix_ = Buffer<Real>(n * stride);
-    used_ += whole_bytes(n);
     const Index tiles = (n + kSymmetricTile - 1) / kSymmetricTile;
     std::vector<Index> all(n);
     std::iota(all.begin(), all.end(), Index{0});
@@ -70,7 +85,6 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
             table->present_[g - rows.begin] = matrix_.data() + g * stride + columns.begin;
         }
     } else {
-        table->owned_.resize(rows.size());
         table->last_use_.assign(rows.size(), 0);
         std::erase_if(tables_, [](const auto& t) { return t.expired(); });
         tables_.push_back(table);
@@ -80,29 +94,19 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
 
 template <class Real>
 void GramStore<Real>::close(RowTable<Real>& table) {
-    if (table.owned_.empty()) return;
-    for (auto& row : table.owned_) {
-        if (row) spare_[row.size()].push_back(std::move(row));
-    }
-    std::fill(table.present_.begin(), table.present_.end(), nullptr);
+    if (table.last_use_.empty()) return;
+    for (Index slot = 0; slot < table.rows_.size(); ++slot) forget(table, slot);
 }
 
-/// The memory of a row: that of a row of the same length that nobody needs any more, or new.
 template <class Real>
-Buffer<Real> GramStore<Real>::take_row(Index length) {
-    auto& spare = spare_[length];
-    if (spare.empty()) {
-        used_ += length * static_cast<Index>(sizeof(Real));
-        return Buffer<Real>(length);
-    }
-    Buffer<Real> row = std::move(spare.back());
-    spare.pop_back();
-    return row;
+void GramStore<Real>::forget(RowTable<Real>& table, Index slot) {
+    if (table.present_[slot] != nullptr) memory_.give_back(table.present_[slot], row_length(table));
+    table.present_[slot] = nullptr;
 }
 
 template <class Real>
 void GramStore<Real>::request(const std::shared_ptr<RowTable<Real>>& table, std::span<const Index> rows) {
-    if (table->owned_.empty()) return;
+    if (table->last_use_.empty()) return;
     std::vector<Index> absent;
     for (const Index g : rows) {
         auto& last = table->last_use_[g - table->rows_.begin];
@@ -114,10 +118,8 @@ void GramStore<Real>::request(const std::shared_ptr<RowTable<Real>>& table, std:
 
 template <class Real>
 void GramStore<Real>::make_room(Index bytes) {
-    if (used_ + bytes <= budget_) return;
-    for (auto& [length, rows] : spare_) used_ -= std::ssize(rows) * length * static_cast<Index>(sizeof(Real));
-    spare_.clear();
-    if (used_ + bytes <= budget_) return;
+    const auto fits = [&](Index room) { return memory_.bytes() + bytes + room <= budget_; };
+    if (memory_.ample() || fits(0)) return;
     struct Candidate {
         std::int64_t last_use;
         RowTable<Real>* table;
@@ -128,30 +130,27 @@ void GramStore<Real>::make_room(Index bytes) {
         const auto table = weak.lock();
         if (!table) continue;
         for (Index s = 0; s < table->rows_.size(); ++s) {
-            if (table->owned_[s] && table->last_use_[s] != round_) {
+            if (table->present_[s] != nullptr && table->last_use_[s] != round_) {
                 old.push_back({table->last_use_[s], table.get(), s});
             }
         }
     }
     std::stable_sort(old.begin(), old.end(), [](const auto& a, const auto& b) { return a.last_use < b.last_use; });
     // Free a little more than is needed now, so that a full store does not sort at every round.
-    const Index goal = budget_ - bytes - budget_ / 16;
     for (const auto& c : old) {
-        if (used_ <= goal) break;
-        c.table->owned_[c.slot] = {};
-        c.table->present_[c.slot] = nullptr;
-        used_ -= row_bytes(*c.table);
+        if (fits(budget_ / 16)) break;
+        forget(*c.table, c.slot);
     }
-    if (used_ + bytes > budget_) {
+    if (!fits(0)) {
         throw std::invalid_argument("cache_size is too small: one round of this problem needs " +
-                                    std::to_string((used_ + bytes) / 1'000'000 + 1) + " MB");
+                                    std::to_string((memory_.bytes() + bytes) / 1'000'000 + 1) + " MB");
     }
 }
 
 template <class Real>
 bool GramStore<Real>::fulfil() {
     Index bytes = 0;
-    for (const auto& m : missing_) bytes += std::ssize(m.rows) * row_bytes(*m.table);
+    for (const auto& m : missing_) bytes += std::ssize(m.rows) * row_length(*m.table) * static_cast<Index>(sizeof(Real));
     make_room(bytes);
     // Rows against the same columns are computed together, whichever table they belong to: the larger the product, the
     // less it costs to bring the columns into the cache.
@@ -167,36 +166,32 @@ bool GramStore<Real>::fulfil() {
         if (group == groups.end()) group = groups.insert(groups.end(), Group{m.table->columns_, {}, {}});
         for (const Index g : m.rows) {
             const Index slot = g - m.table->rows_.begin;
-            m.table->owned_[slot] = take_row(padded<Real>(m.table->columns_.size()));
-            m.table->present_[slot] = m.table->owned_[slot].data();
+            m.table->present_[slot] = memory_.take(row_length(*m.table));
             group->rows.push_back(g);
-            group->out.push_back(m.table->owned_[slot].data());
+            group->out.push_back(m.table->present_[slot]);
         }
         evaluations_ += std::ssize(m.rows) * m.table->columns_.size();
     }
     missing_.clear();
     struct Block {
         const Group* group;
-        Index first, count;
+        Range rows;
         Range columns;
     };
     std::vector<Block> blocks;
     for (const Group& g : groups) {
-        for (Index r = 0; r < std::ssize(g.rows); r += kRowTile) {
-            for (Index c = g.columns.begin; c < g.columns.end; c += KernelEngine<Real>::kTile) {
-                blocks.push_back({&g,
-                                  r,
-                                  std::min(kRowTile, std::ssize(g.rows) - r),
-                                  {c, std::min(g.columns.end, c + KernelEngine<Real>::kTile)}});
-            }
+        for (const Range rows : even_parts({0, std::ssize(g.rows)}, kRowTile)) {
+            // Few rows allow many columns: what counts is that the products of a block stay in the cache.
+            const Index most_columns = std::clamp<Index>(kBlockSize / rows.size(), 256, 2048);
+            for (const Range columns : even_parts(g.columns, most_columns)) blocks.push_back({&g, rows, columns});
         }
     }
     pool_.for_each(std::ssize(blocks), [&](Index task) {
         if (control_.stop_requested()) return;
-        const auto& [group, first, count, columns] = blocks[task];
-        std::vector<Real*> out(group->out.begin() + first, group->out.begin() + first + count);
+        const auto& [group, rows, columns] = blocks[task];
+        std::vector<Real*> out(group->out.begin() + rows.begin, group->out.begin() + rows.end);
         for (Real*& row : out) row += columns.begin - group->columns.begin;
-        engine_.block(std::span(group->rows).subspan(first, count), columns, out);
+        engine_.block(std::span(group->rows).subspan(rows.begin, rows.size()), columns, out);
     });
     ++round_;
     return !control_.stop_requested();

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "kernel/engine.hpp"
+#include "kernel/row_memory.hpp"
 #include "support/control.hpp"
 #include "support/thread_pool.hpp"
 
@@ -25,8 +25,7 @@ class RowTable {
     friend class GramStore;
     Range rows_, columns_;
     std::vector<Real*> present_;
-    std::vector<Buffer<Real>> owned_;  // empty when the table is a view of the whole matrix
-    std::vector<std::int64_t> last_use_;
+    std::vector<std::int64_t> last_use_;  // empty when the table is a view of the whole matrix
 };
 
 /// The one place where kernel values of the training examples are kept. Problems open tables, ask for rows, and all
@@ -68,23 +67,20 @@ class GramStore {
         std::vector<Index> rows;
     };
 
-    [[nodiscard]] Buffer<Real> take_row(Index length);
     void make_room(Index bytes);
-    static Index row_bytes(const RowTable<Real>& table) {
-        return padded<Real>(table.columns_.size()) * static_cast<Index>(sizeof(Real));
-    }
+    void forget(RowTable<Real>& table, Index slot);
+    [[nodiscard]] Index row_length(const RowTable<Real>& table) const { return memory_.fitting(table.columns_.size()); }
 
     const KernelEngine<Real>& engine_;
     Index budget_;
     ThreadPool& pool_;
     const Control& control_;
-    Index used_ = 0;  // bytes, spare rows included
     Index evaluations_ = 0;
     std::int64_t round_ = 1;
     Buffer<Real> matrix_;
+    RowMemory<Real> memory_;
     std::vector<std::weak_ptr<RowTable<Real>>> tables_;
     std::vector<Missing> missing_;
-    std::map<Index, std::vector<Buffer<Real>>> spare_;  // rows of closed tables, by length
 };
 
 }  // namespace polymargin

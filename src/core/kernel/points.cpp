@@ -42,8 +42,8 @@ Points<Real>::Points(const DataView& data, std::vector<Index> order, std::vector
     } else if (const auto* csr = std::get_if<CsrView>(&data_)) {
         features_ = csr->features;
         measure_csr(*csr);
-    } else {
-        measure_precomputed(std::get<PrecomputedView>(data_));
+    } else if (const auto& matrix = std::get<PrecomputedView>(data_); matrix.rows == matrix.columns) {
+        measure_precomputed(matrix);
     }
 }
 

@@ -14,6 +14,14 @@
 namespace polymargin {
 namespace {
 
+/// Up to how many examples the whole kernel matrix is computed up front. When every problem has all examples, most rows are
+/// needed by one problem or another and symmetry saves half; pairs of classes need few of theirs.
+Index whole_limit(const TrainRequest& request) {
+    const auto all = static_cast<Index>(request.order.size());
+    const bool share_all = request.problems.size() > 1 && request.problems.front().size() == all;
+    return share_all ? 8 * kSmallProblem : kSmallProblem;
+}
+
 template <class Real>
 TrainReport train_on(const TrainRequest& request, const Points<Real>& points, const Blas& blas, Control& control) {
     const Index n = points.size();
@@ -22,8 +30,8 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, co
     const KernelEngine<Real> engine(request.kernel, points, points, blas);
     GramStore<Real> store(engine, budget, pool, control);
     BinarySettings settings = request.settings;
-    if (n <= kSmallProblem) settings.polish = &blas;
-    if (n <= kSmallProblem && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
+    if (n <= whole_limit(request) && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
+    if (store.whole() && n <= kSmallProblem) settings.polish = &blas;
     TrainReport report;
     report.results = solve_binary<Real>(request.problems, request.upper, store, settings, control, request.starts);
     report.evaluations = store.evaluations();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/multiversion.hpp"
+
 namespace polymargin {
 namespace {
 
@@ -42,13 +44,45 @@ std::vector<Run> runs_of(const BinaryProblem& problem) {
     return runs;
 }
 
-Violation violation(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper) {
+/// The extremes of `f` over one run. Written for the vectoriser: several running values, selections instead of branches.
+POLYMARGIN_MULTIVERSION Violation extremes(const double* beta, const double* f, const double* upper, Index size, double sign) {
+    constexpr Index lanes = 16;
+    double lowest[lanes], highest[lanes];
+    for (Index l = 0; l < lanes; ++l) {
+        lowest[l] = std::numeric_limits<double>::infinity();
+        highest[l] = -lowest[l];
+    }
+    const double positive = sign > 0 ? 1.0 : 0.0;
+    const auto visit = [&](Index i, Index l) {
+        const double most = positive != 0.0 ? upper[i] : 0.0;
+        const double least = positive != 0.0 ? 0.0 : -upper[i];
+        const double low = beta[i] < most ? f[i] : std::numeric_limits<double>::infinity();
+        const double high = beta[i] > least ? f[i] : -std::numeric_limits<double>::infinity();
+        lowest[l] = low < lowest[l] ? low : lowest[l];
+        highest[l] = high > highest[l] ? high : highest[l];
+    };
+    Index i = 0;
+    for (; i + lanes <= size; i += lanes) {
+        for (Index l = 0; l < lanes; ++l) visit(i + l, l);
+    }
+    for (; i < size; ++i) visit(i, 0);
     Violation v;
-    for_examples(runs, state, upper, [&](double b, double f, Box box, double, double) {
-        if (b < box.upper) v.lowest_up = std::min(v.lowest_up, f);
-        if (b > box.lower) v.highest_low = std::max(v.highest_low, f);
-    });
+    for (Index l = 0; l < lanes; ++l) {
+        v.lowest_up = std::min(v.lowest_up, lowest[l]);
+        v.highest_low = std::max(v.highest_low, highest[l]);
+    }
     return v;
+}
+
+Violation violation(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper) {
+    Violation all;
+    for (const Run& run : runs) {
+        const Violation v = extremes(state.beta.data() + run.local, state.f.data() + run.local,
+                                     upper.data() + run.global, run.size, run.sign);
+        all.lowest_up = std::min(all.lowest_up, v.lowest_up);
+        all.highest_low = std::max(all.highest_low, v.highest_low);
+    }
+    return all;
 }
 
 double intercept(std::span<const Run> runs, const BinaryState& state, std::span<const double> upper) {

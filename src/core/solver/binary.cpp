@@ -29,14 +29,14 @@ class SharedTables {
     explicit SharedTables(GramStore<Real>& store) : store_(store) {}
 
     Table<Real> get(Range segment) {
-        auto& table = tables_[segment.begin];
+        auto& table = tables_[{segment.begin, segment.end}];
         if (!table) table = store_.open(segment, segment);
         return table;
     }
 
   private:
     GramStore<Real>& store_;
-    std::map<Index, Table<Real>> tables_;
+    std::map<std::pair<Index, Index>, Table<Real>> tables_;
 };
 
 /// One binary problem under way.
@@ -53,6 +53,9 @@ class Task {
           iteration_limit_(settings.max_iterations),
           capacity_(capacity),
           block_(std::move(block)) {
+        if (problem.segments.empty() || problem.segments.size() > 2) {
+            throw std::invalid_argument("a binary problem has one or two ranges of examples");
+        }
         const Index n = problem.size();
         state_.beta.assign(n, 0.0);
         state_.f.resize(n);
@@ -103,10 +106,12 @@ class Task {
     /// Solve the working set and update the gradient; the rows must be there.
     void advance();
 
-    void finish(Status status) {
+    /// End here. An answer good enough counts as converged, even if it was to become better still.
+    void finish(Status reason) {
         finished_ = true;
-        result_.status = status;
-        if (status == Status::converged && settings_.polish != nullptr) polish_solution();
+        const bool good = violation_ <= settings_.tolerance && reason != Status::unbounded;
+        result_.status = good ? Status::converged : reason;
+        if (reason == Status::converged && settings_.polish != nullptr) polish_solution();
     }
     BinaryResult take_result();
     SmoBlock<Real> take_block() { return std::move(block_); }
@@ -170,6 +175,7 @@ class Task {
     std::vector<Index> added_;                       // slots filled by the last choice
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
     double violation_ = std::numeric_limits<double>::infinity();
+    bool refining_ = false;  // is tol met, and the answer made better still for polishing?
     bool hard_ = false;  // is a bound infinite?
     bool fresh_ = true;
     bool finished_ = false;
@@ -195,29 +201,46 @@ std::vector<Index> Task<Real>::spread(Index count) const {
     return wanted;
 }
 
+/// The examples with the smallest keys so far, at most `count` of them: a heap with the largest on top.
+class Smallest {
+  public:
+    explicit Smallest(Index count, double limit) : count_(count), limit_(limit) { heap_.reserve(count); }
+
+    void offer(double key, Index t) {
+        if (!(key < limit_)) return;
+        if (std::ssize(heap_) == count_) {
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+        }
+        heap_.emplace_back(key, t);
+        std::push_heap(heap_.begin(), heap_.end());
+        if (std::ssize(heap_) == count_) limit_ = heap_.front().first;
+    }
+    void append_to(std::vector<Index>& out) const {
+        for (const auto& [key, t] : heap_) out.push_back(t);
+    }
+
+  private:
+    Index count_;
+    double limit_;  // keys from here on need not apply
+    std::vector<std::pair<double, Index>> heap_;
+};
+
 template <class Real>
 std::vector<Index> Task<Real>::worst(const Violation& v, Index count) const {
-    using Candidate = std::pair<double, Index>;
-    std::vector<Candidate> up, low;
+    Smallest up(count / 2, v.highest_low - tolerance_), low(count / 2, -v.lowest_up - tolerance_);
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             const Index t = run.local + i;
             const double bound = upper_[run.global + i];
             const double f = state_.f[t], b = state_.beta[t];
-            const bool grow = run.sign > 0 ? b < bound : b < 0.0;
-            const bool fall = run.sign > 0 ? b > 0.0 : b > -bound;
-            if (grow && f < v.highest_low - tolerance_) up.emplace_back(f, t);
-            if (fall && f > v.lowest_up + tolerance_) low.emplace_back(-f, t);
+            if (run.sign > 0 ? b < bound : b < 0.0) up.offer(f, t);
+            if (run.sign > 0 ? b > 0.0 : b > -bound) low.offer(-f, t);
         }
     }
     std::vector<Index> wanted;
-    for (auto* side : {&up, &low}) {
-        if (static_cast<Index>(side->size()) > count / 2) {
-            std::nth_element(side->begin(), side->begin() + count / 2, side->end());
-            side->resize(count / 2);
-        }
-        for (const auto& [f, t] : *side) wanted.push_back(t);
-    }
+    up.append_to(wanted);
+    low.append_to(wanted);
     return wanted;
 }
 
@@ -228,15 +251,15 @@ void Task<Real>::choose() {
     violation_ = v.size();
     if (!(violation_ > settings_.tolerance)) {
         // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
-        const bool refine = settings_.polish != nullptr && tolerance_ == settings_.tolerance;
-        if (refine) {
+        if (settings_.polish != nullptr && !refining_) {
+            refining_ = true;
             tolerance_ *= 1e-4;
             iteration_limit_ = 4 * result_.iterations + 1000;
         }
         if (!(violation_ > tolerance_)) return finish(Status::converged);
     }
     if (iteration_limit_ >= 0 && result_.iterations >= iteration_limit_) {
-        return finish(violation_ > settings_.tolerance ? Status::max_iterations : Status::converged);
+        return finish(refining_ ? Status::converged : Status::max_iterations);
     }
     if (inseparable()) return finish(Status::unbounded);
     const Index entrants = std::min(capacity_, settings_.entrants);
@@ -331,7 +354,7 @@ void Task<Real>::load_block() {
         const Run& run = run_of(t);
         const double bound = upper_[run.global + t - run.local];
         block_.beta.data()[s] = state_.beta[t];
-        block_.f.data()[s] = state_.f[t];
+        block_.f.data()[s] = static_cast<Real>(state_.f[t]);
         block_.lower.data()[s] = run.sign > 0 ? 0.0 : -bound;
         block_.upper.data()[s] = run.sign > 0 ? bound : 0.0;
     }
@@ -345,32 +368,25 @@ void Task<Real>::load_block() {
 
 template <class Real>
 void Task<Real>::load_columns(std::span<const Index> slots) {
-    const auto q = static_cast<Index>(working_.size());
-    const Index border = offsets_.size() > 1 ? offsets_[1] : problem_.size();
-    struct Newcomer {
-        Index slot;
-        const Real* first;   // its kernel row, indexed by local number up to the border
-        const Real* second;  // and from the border on
-        Real* row;
-    };
-    std::array<Newcomer, 16> newcomers;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        const std::size_t a = segment_of(working_[slots[i]]);
-        const Index g = global_of(working_[slots[i]]);
+    const auto q = std::ssize(working_);
+    const bool pair = offsets_.size() > 1;
+    const Index border = pair ? offsets_[1] : problem_.size();
+    for (const Index s : slots) {
+        const std::size_t a = segment_of(working_[s]);
+        const Index g = global_of(working_[s]);
         const Real* first = tables_[a][0]->row(g);
-        newcomers[i] = {slots[i], first, offsets_.size() > 1 ? tables_[a][1]->row(g) - border : first,
-                        block_.kernel.data() + slots[i] * block_.stride};
+        const Real* second = pair ? tables_[a][1]->row(g) : first;
+        Real* row = block_.kernel.data() + s * block_.stride;
+        for (Index u = 0; u < q; ++u) {
+            const Index t = working_[u];
+            row[u] = t < border ? first[t] : second[t - border];
+        }
+        block_.diagonal.data()[s] = row[s];
     }
     for (Index u = 0; u < q; ++u) {
-        const Index t = working_[u];
-        Real* column = block_.kernel.data() + u * block_.stride;
-        for (std::size_t i = 0; i < slots.size(); ++i) {
-            const Newcomer& n = newcomers[i];
-            column[n.slot] = n.row[u] = (t < border ? n.first : n.second)[t];
-        }
+        Real* row = block_.kernel.data() + u * block_.stride;
+        for (const Index s : slots) row[s] = block_.kernel.data()[s * block_.stride + u];
     }
-    for (const Index s : slots)
-        block_.diagonal.data()[s] = static_cast<float>(block_.kernel.data()[s * block_.stride + s]);
 }
 
 template <class Real>
@@ -454,6 +470,7 @@ struct Plan {
 
 template <class Real>
 Plan plan(std::span<const BinaryProblem> problems, const BinarySettings& settings, const GramStore<Real>& store) {
+    if (settings.working_set < 2) throw std::invalid_argument("a working set has at least two variables");
     Index largest = 0;
     for (const BinaryProblem& p : problems) largest = std::max(largest, p.size());
     if (store.whole()) return {settings.in_flight, std::min(settings.working_set, largest)};
@@ -502,14 +519,17 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
             auto task = std::make_unique<Task<Real>>(problems[next], upper, settings, capacity, std::move(block));
             task->open_tables(store, shared);
             if (!starts.empty()) task->start_from(starts[next]);
+            task->choose();
             active.push_back({next++, std::move(task)});
         }
-        for_unfinished([](Task<Real>& task) { task.choose(); });
         for (auto& [index, task] : active) {
             if (!task->finished()) task->request_rows(store);
         }
         if (store.fulfil()) {
-            for_unfinished([](Task<Real>& task) { task.advance(); });
+            for_unfinished([](Task<Real>& task) {
+                task.advance();
+                if (!task.finished()) task.choose();
+            });
         } else {
             const Status reason = control.cancelled() ? Status::stopped : Status::time_limit;
             for_unfinished([&](Task<Real>& task) { task.finish(reason); });

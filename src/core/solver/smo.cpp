@@ -10,137 +10,146 @@
 namespace polymargin {
 namespace {
 
-constexpr int kLanes = 8;
-using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
-using Longs = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
-using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
-using Ints = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+/// Vectors of one cache line: what AVX-512 holds; the compiler splits them for smaller registers.
+template <class Real>
+struct Vectors;
+template <>
+struct Vectors<float> {
+    using Reals = float __attribute__((vector_size(kCacheLine)));
+    using Ints = std::int32_t __attribute__((vector_size(kCacheLine)));
+    static constexpr Ints lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+};
+template <>
+struct Vectors<double> {
+    using Reals = double __attribute__((vector_size(kCacheLine)));
+    using Ints = std::int64_t __attribute__((vector_size(kCacheLine)));
+    static constexpr Ints lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+};
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+template <class Real>
+constexpr int kLanes = static_cast<int>(kCacheLine / sizeof(Real));
+/// Passes keep this many running bests, so that one comparison does not wait for the last.
+constexpr int kChains = 2;
+template <class Real>
+constexpr Index kStep = kLanes<Real> * kChains;
+
+template <class Real>
+constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 /// Stands in for the curvature along directions in which the kernel is flat or, indefinite, bends the wrong way.
 constexpr double kFlat = 1e-12;
 
-template <class Vector, class T>
-POLYMARGIN_INLINE Vector load(const T* from) {
-    Vector v;
+template <class Real>
+POLYMARGIN_INLINE typename Vectors<Real>::Reals load(const Real* from) {
+    typename Vectors<Real>::Reals v;
     std::memcpy(&v, from, sizeof v);
     return v;
 }
 
-POLYMARGIN_INLINE Doubles load_doubles(const float* from) {
-    return __builtin_convertvector(load<Floats>(from), Doubles);
-}
-POLYMARGIN_INLINE Doubles load_doubles(const double* from) {
-    return load<Doubles>(from);
-}
-POLYMARGIN_INLINE Floats load_floats(const float* from) {
-    return load<Floats>(from);
-}
-POLYMARGIN_INLINE Floats load_floats(const double* from) {
-    return __builtin_convertvector(load<Doubles>(from), Floats);
+/// The running best of each lane and where it was found.
+template <class Real>
+struct Best {
+    typename Vectors<Real>::Reals value;
+    typename Vectors<Real>::Ints at;
+};
+
+template <class Real>
+struct Found {
+    Real value;
+    Index at;
+};
+
+/// The smallest of all lanes, without branches: where it is cannot be predicted.
+template <class Real>
+POLYMARGIN_INLINE Found<Real> smallest(const Best<Real>& a, const Best<Real>& b) {
+    const auto first = a.value <= b.value;
+    const auto value = first ? a.value : b.value;
+    const auto at = first ? a.at : b.at;
+    Real least = value[0];
+    for (int l = 1; l < kLanes<Real>; ++l) least = value[l] < least ? value[l] : least;
+    const auto here = value == least;
+    auto place = at[0];
+    for (int l = 0; l < kLanes<Real>; ++l) place = here[l] ? at[l] : place;
+    return {least, place};
 }
 
-/// Passes keep this many running bests, so that one comparison does not wait for the last.
-constexpr int kChains = 2;
-constexpr Index kStep = kLanes * kChains;
-
+template <class Real>
 struct First {
-    Index i = -1;
-    double lowest = kInfinity;
-    double highest = -kInfinity;
+    Found<Real> lowest;
+    Real highest;
 };
 
 /// f += step (row_i - row_j); the variable with the lowest f among those that may grow, and the highest f among those
 /// that may fall.
 template <class Real>
-POLYMARGIN_INLINE First update_and_choose(SmoBlock<Real>& block, const Real* row_i, const Real* row_j, double step) {
-    Longs index[kChains], at[kChains];
-    Doubles lowest[kChains], highest[kChains];
+POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Real* row_i, const Real* row_j, Real step) {
+    using V = Vectors<Real>;
+    typename V::Ints index = V::lanes;
+    Best<Real> lowest[kChains];
+    typename V::Reals highest[kChains];
     for (int c = 0; c < kChains; ++c) {
-        index[c] = at[c] = Longs{0, 1, 2, 3, 4, 5, 6, 7} + kLanes * c;
-        lowest[c] = Doubles{} + kInfinity;
-        highest[c] = Doubles{} - kInfinity;
+        lowest[c] = {typename V::Reals{} + kInfinity<Real>, index};
+        highest[c] = typename V::Reals{} - kInfinity<Real>;
     }
-    double* f = block.f.data();
-    const double* up = block.up.data();
-    const double* low = block.low.data();
-    for (Index t = 0; t < block.width; t += kStep) {
+    Real* f = block.f.data();
+    const Real* up = block.up.data();
+    const Real* low = block.low.data();
+    for (Index t = 0; t < block.width; t += kStep<Real>) {
         for (int c = 0; c < kChains; ++c) {
-            const Index at_c = t + kLanes * c;
-            const Doubles value =
-                load<Doubles>(f + at_c) + step * (load_doubles(row_i + at_c) - load_doubles(row_j + at_c));
-            std::memcpy(f + at_c, &value, sizeof value);
-            const Doubles candidate = value + load<Doubles>(up + at_c);
-            const Longs better = candidate < lowest[c];
-            lowest[c] = better ? candidate : lowest[c];
-            at[c] = better ? index[c] : at[c];
-            const Doubles other = value + load<Doubles>(low + at_c);
+            const Index p = t + kLanes<Real> * c;
+            const auto value = load(f + p) + step * (load(row_i + p) - load(row_j + p));
+            std::memcpy(f + p, &value, sizeof value);
+            const auto candidate = value + load(up + p);
+            const auto better = candidate < lowest[c].value;
+            lowest[c].value = better ? candidate : lowest[c].value;
+            lowest[c].at = better ? index : lowest[c].at;
+            const auto other = value + load(low + p);
             highest[c] = other > highest[c] ? other : highest[c];
-            index[c] += kStep;
+            index += kLanes<Real>;
         }
     }
-    First first;
-    for (int c = 0; c < kChains; ++c) {
-        for (int l = 0; l < kLanes; ++l) {
-            if (lowest[c][l] < first.lowest) {
-                first.lowest = lowest[c][l];
-                first.i = at[c][l];
-            }
-            if (highest[c][l] > first.highest) first.highest = highest[c][l];
-        }
-    }
+    const auto top = highest[0] > highest[1] ? highest[0] : highest[1];
+    First<Real> first{smallest(lowest[0], lowest[1]), top[0]};
+    for (int l = 1; l < kLanes<Real>; ++l) first.highest = top[l] > first.highest ? top[l] : first.highest;
     return first;
 }
 
-/// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature.
+/// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature. Negated, so that
+/// the largest is the smallest.
 template <class Real>
-POLYMARGIN_INLINE Index choose_second(const SmoBlock<Real>& block, Index i, double lowest) {
-    Ints index[kChains], at[kChains];
-    Floats best[kChains];
-    for (int c = 0; c < kChains; ++c) {
-        index[c] = at[c] = Ints{0, 1, 2, 3, 4, 5, 6, 7} + kLanes * c;
-        best[c] = Floats{};
-    }
+POLYMARGIN_INLINE Found<Real> choose_second(const SmoBlock<Real>& block, Index i, Real lowest) {
+    using V = Vectors<Real>;
+    typename V::Ints index = V::lanes;
+    Best<Real> best[kChains];
+    for (int c = 0; c < kChains; ++c) best[c] = {typename V::Reals{}, index};
     const Real* row = block.kernel.data() + i * block.stride;
-    const double* f = block.f.data();
-    const double* low = block.low.data();
-    const float* diagonal = block.diagonal.data();
-    const float own = diagonal[i];
-    const Floats zero = {};
-    const Floats flat = zero + static_cast<float>(kFlat);
-    for (Index t = 0; t < block.width; t += kStep) {
+    const Real* f = block.f.data();
+    const Real* low = block.low.data();
+    const Real* diagonal = block.diagonal.data();
+    const Real own = diagonal[i];
+    const typename V::Reals zero = {};
+    const auto flat = zero + static_cast<Real>(kFlat);
+    for (Index t = 0; t < block.width; t += kStep<Real>) {
         for (int c = 0; c < kChains; ++c) {
-            const Index at_c = t + kLanes * c;
-            const Doubles apart = load<Doubles>(f + at_c) + load<Doubles>(low + at_c) - lowest;
-            Floats difference = __builtin_convertvector(apart, Floats);
+            const Index p = t + kLanes<Real> * c;
+            auto difference = load(f + p) + load(low + p) - lowest;
             difference = difference > zero ? difference : zero;
-            Floats curvature = own + load_floats(diagonal + at_c) - 2.0f * load_floats(row + at_c);
+            auto curvature = own + load(diagonal + p) - Real(2) * load(row + p);
             curvature = curvature > flat ? curvature : flat;
-            const Floats gain = difference * (difference / curvature);
-            const Ints better = gain > best[c];
-            best[c] = better ? gain : best[c];
-            at[c] = better ? index[c] : at[c];
-            index[c] += static_cast<int>(kStep);
+            const auto gain = -difference * (difference / curvature);
+            const auto better = gain < best[c].value;
+            best[c].value = better ? gain : best[c].value;
+            best[c].at = better ? index : best[c].at;
+            index += kLanes<Real>;
         }
     }
-    Index j = -1;
-    float gain = 0.0f;
-    for (int c = 0; c < kChains; ++c) {
-        for (int l = 0; l < kLanes; ++l) {
-            if (best[c][l] > gain) {
-                gain = best[c][l];
-                j = at[c][l];
-            }
-        }
-    }
-    return j;
+    return smallest(best[0], best[1]);
 }
 
 template <class Real>
 POLYMARGIN_INLINE void set_variable(SmoBlock<Real>& block, Index t, double value) {
     block.beta.data()[t] = value;
-    block.up.data()[t] = value < block.upper.data()[t] ? 0.0 : kInfinity;
-    block.low.data()[t] = value > block.lower.data()[t] ? 0.0 : -kInfinity;
+    block.up.data()[t] = value < block.upper.data()[t] ? Real(0) : kInfinity<Real>;
+    block.low.data()[t] = value > block.lower.data()[t] ? Real(0) : -kInfinity<Real>;
 }
 
 template <class Real>
@@ -148,17 +157,19 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
     for (Index t = 0; t < block.size; ++t) set_variable(block, t, block.beta.data()[t]);
     const Real* kernel = block.kernel.data();
     SmoResult result;
-    First first = update_and_choose(block, kernel, kernel, 0.0);
+    First<Real> first = update_and_choose(block, kernel, kernel, Real(0));
     while (true) {
-        result.violation = first.highest - first.lowest;
+        result.violation = static_cast<double>(first.highest) - first.lowest.value;
         if (!(result.violation > tolerance) || result.iterations >= max_iterations) return result;
-        const Index i = first.i;
-        const Index j = choose_second(block, i, first.lowest);
-        if (j < 0) return result;
+        const Index i = first.lowest.at;
+        const Found<Real> second = choose_second(block, i, first.lowest.value);
+        if (!(second.value < Real(0))) return result;
+        const Index j = second.at;
         const Real* row_i = kernel + i * block.stride;
         const Real* row_j = kernel + j * block.stride;
         const double curvature = static_cast<double>(row_i[i]) + row_j[j] - 2.0 * row_i[j];
-        const double wanted = (block.f.data()[j] - first.lowest) / std::max(curvature, kFlat);
+        const double wanted =
+            (static_cast<double>(block.f.data()[j]) - first.lowest.value) / std::max(curvature, kFlat);
         const double room_i = block.upper.data()[i] - block.beta.data()[i];
         const double room_j = block.beta.data()[j] - block.lower.data()[j];
         const double step = std::min({wanted, room_i, room_j});
@@ -169,7 +180,7 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
         // A variable that meets its bound gets the bound itself, not the bound plus rounding.
         set_variable(block, i, step == room_i ? block.upper.data()[i] : block.beta.data()[i] + step);
         set_variable(block, j, step == room_j ? block.lower.data()[j] : block.beta.data()[j] - step);
-        first = update_and_choose(block, row_i, row_j, step);
+        first = update_and_choose(block, row_i, row_j, static_cast<Real>(step));
         ++result.iterations;
     }
 }
@@ -186,22 +197,23 @@ POLYMARGIN_MULTIVERSION SmoResult versioned_run(SmoBlock<double>& block, double 
 template <class Real>
 void SmoBlock<Real>::resize(Index count, Index capacity) {
     size = count;
-    width = (count + kStep - 1) / kStep * kStep;
+    width = (count + kStep<Real> - 1) / kStep<Real> * kStep<Real>;
     if (!kernel) {
         // One cache line more than needed: rows a power of two apart would share the sets of the cache.
-        stride = padded<float>(capacity) + padded<float>(1);
+        stride = (capacity + kStep<Real> - 1) / kStep<Real> * kStep<Real> + padded<Real>(1);
         kernel = Buffer<Real>(capacity * stride);
-        // The padding of a row takes part in the arithmetic; it must be finite, its value does not matter.
-        std::fill_n(kernel.data(), kernel.size(), Real(0));
         diagonal.reserve(stride);
-        for (auto* array : {&beta, &lower, &upper, &f, &up, &low}) array->reserve(stride);
+        for (auto* array : {&beta, &lower, &upper}) array->reserve(stride);
+        for (auto* array : {&f, &up, &low}) array->reserve(stride);
     }
     for (Index t = size; t < width; ++t) {
-        diagonal.data()[t] = 0.0f;
-        beta.data()[t] = lower.data()[t] = upper.data()[t] = f.data()[t] = 0.0;
-        up.data()[t] = kInfinity;
-        low.data()[t] = -kInfinity;
+        diagonal.data()[t] = f.data()[t] = Real(0);
+        beta.data()[t] = lower.data()[t] = upper.data()[t] = 0.0;
+        up.data()[t] = kInfinity<Real>;
+        low.data()[t] = -kInfinity<Real>;
     }
+    // The padding of a row takes part in the arithmetic; it must be finite, its value does not matter.
+    for (Index r = 0; r < size; ++r) std::fill_n(kernel.data() + r * stride + size, width - size, Real(0));
 }
 
 template <class Real>

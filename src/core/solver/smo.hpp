@@ -4,17 +4,19 @@
 
 namespace polymargin {
 
-/// A small dense binary problem: the working set of the decomposition. Arrays are padded to whole vectors with
-/// variables that can neither grow nor fall.
+/// A small dense binary problem: the working set of the decomposition. Arrays are padded to whole vectors with variables that
+/// can neither grow nor fall. The gradient has the precision of the kernel here; outside, it is kept in double and brought up to
+/// date from the steps taken.
 template <class Real>
 struct SmoBlock {
     Index size = 0;    ///< variables
     Index width = 0;   ///< `size` padded: what the passes go over
     Index stride = 0;  ///< from row to row of the kernel
     Buffer<Real> kernel;
-    Buffer<float> diagonal;
-    Buffer<double> beta, lower, upper, f;
-    Buffer<double> up, low;  ///< 0 where the variable may grow (fall), else +inf (-inf)
+    Buffer<Real> diagonal;
+    Buffer<double> beta, lower, upper;
+    Buffer<Real> f;
+    Buffer<Real> up, low;  ///< 0 where the variable may grow (fall), else +inf (-inf)
 
     /// Set the number of variables, at most `capacity` (the same at every call); the kernel of those that were there
     /// stays.

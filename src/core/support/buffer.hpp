@@ -12,6 +12,14 @@ namespace polymargin {
 
 inline constexpr std::size_t kCacheLine = 64;
 
+/// Memory from this size on is asked for in large pages: first touches are then few.
+inline constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+namespace detail {
+[[nodiscard]] void* allocate(std::size_t bytes);
+void deallocate(void* memory, std::size_t bytes) noexcept;
+}  // namespace detail
+
 /// Owned memory for plain numbers, aligned to a cache line and *not* initialised: kernel rows are written
 /// once, right after they are allocated, and clearing them first would double the traffic.
 template <class T>
@@ -20,8 +28,8 @@ class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(Index size)
-        : data_(static_cast<T*>(
-              ::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{kCacheLine}))),
+        : data_(static_cast<T*>(detail::allocate(static_cast<std::size_t>(size) * sizeof(T))),
+                Free{static_cast<std::size_t>(size) * sizeof(T)}),
           size_(size) {}
 
     [[nodiscard]] T* data() { return data_.get(); }
@@ -37,7 +45,8 @@ class Buffer {
 
   private:
     struct Free {
-        void operator()(T* p) const { ::operator delete(p, std::align_val_t{kCacheLine}); }
+        std::size_t bytes = 0;
+        void operator()(T* p) const noexcept { detail::deallocate(p, bytes); }
     };
     std::unique_ptr<T, Free> data_;
     Index size_ = 0;

@@ -27,7 +27,12 @@ void run_watched(const std::function<void()>& work, Control& control, const std:
     std::unique_lock lock(mutex);
     while (!finished.wait_for(lock, interval, [&] { return done; })) {
         lock.unlock();
-        if (!control.cancelled() && !poll()) control.cancel();
+        try {
+            if (!control.cancelled() && !poll()) control.cancel();
+        } catch (...) {
+            control.cancel();  // the worker is joined on the way out
+            throw;
+        }
         lock.lock();
     }
     lock.unlock();

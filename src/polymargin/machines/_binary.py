@@ -285,7 +285,7 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 tolerance=float(self.tol),
                 max_iterations=int(self.max_iter),
                 time_limit=float("inf") if self.time_limit is None else float(self.time_limit),
-                budget_bytes=budget_bytes(self.cache_size),
+                budget_bytes=budget_bytes(self.cache_size, _useful_bytes(X)),
                 threads=thread_count(self.n_jobs),
                 progress=progress if bar is not None or tasks.listening else None,
             )
@@ -473,6 +473,11 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             part = self.dual_coef_[: len(columns), begin:end]
             out[:, columns] += values[:, begin:end] @ part.T
         return out
+
+
+def _useful_bytes(X: Matrix) -> int:
+    """Return the most that a fit can use: the whole kernel matrix twice, for rounding up, and a copy of the data."""
+    return int(16 * X.shape[0] ** 2 + 32 * X.shape[0] * X.shape[1] + 1_000_000)
 
 
 def _checked_weights(sample_weight: Any, X: Matrix) -> Floats:
