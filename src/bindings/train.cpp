@@ -99,9 +99,6 @@ nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<In
     }
     request.settings.tolerance = tolerance;
     request.settings.max_iterations = max_iterations;
-    if (getenv("WS")) request.settings.working_set = atoi(getenv("WS"));
-    if (getenv("IF")) request.settings.in_flight = atoi(getenv("IF"));
-    if (getenv("EN")) request.settings.entrants = atoi(getenv("EN"));
     request.budget_bytes = budget_bytes;
     request.threads = threads;
     Control control(time_limit);

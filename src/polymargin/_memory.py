@@ -9,7 +9,7 @@ from pathlib import Path
 
 MEGABYTE = 1_000_000
 AUTO_SHARE = 0.5  # of the free memory; the rest is for the data, the model and everybody else
-LITTLE = 32 * MEGABYTE
+LITTLE = 64 * MEGABYTE
 FALLBACK = 1_000 * MEGABYTE  # where the system does not say
 
 

@@ -86,10 +86,6 @@ void KernelEngine<Real>::block(std::span<const Index> which, Range range, std::s
     for (std::size_t i = 0; i < which.size(); ++i, products += range.size()) {
         apply_kernel<Real>(kernel_, rows_.norms()[which[i]], columns_.norms() + range.begin, products, out[i],
                            range.size());
-        // An example's distance to itself is exactly zero, whatever rounding says.
-        if (&rows_ == &columns_ && kernel_.type == KernelType::rbf && range.contains(which[i])) {
-            out[i][which[i] - range.begin] = Real(1);
-        }
     }
     give_back(std::move(scratch));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "support/multiversion.hpp"
@@ -39,13 +40,19 @@ POLYMARGIN_INLINE Real exp_nonpositive(Real x) {
     return x > lowest ? p * scale : Real(0);
 }
 
+/// Squared distances below this share of the squared lengths are rounding: the points count as equal. Equal examples
+/// then have the kernel value 1, with each other as with themselves, and no distance is negative.
+template <class Real>
+constexpr Real kEqual = 8 * std::numeric_limits<Real>::epsilon();
+
 template <class Real>
 POLYMARGIN_INLINE void rbf(const KernelSpec& kernel, Real norm, const Real* norms, const Real* products, Real* values,
                            Index count) {
     const auto gamma = static_cast<Real>(kernel.gamma);
     for (Index j = 0; j < count; ++j) {
-        const Real distance = norm + norms[j] - Real(2) * products[j];
-        values[j] = exp_nonpositive<Real>(-gamma * (distance > Real(0) ? distance : Real(0)));
+        const Real sum = norm + norms[j];
+        const Real distance = sum - Real(2) * products[j];
+        values[j] = exp_nonpositive<Real>(-gamma * (distance > kEqual<Real> * sum ? distance : Real(0)));
     }
 }
 

@@ -22,7 +22,7 @@ struct KernelSpec {
 };
 
 /// Turn a row of scalar products <x, y_j> into kernel values (`values` may be `products`). `norm` is |x|^2 and
-/// `norms[j]` is |y_j|^2; only RBF reads them. Squared distances that rounding made negative count as zero.
+/// `norms[j]` is |y_j|^2; only RBF reads them. Squared distances that are no more than rounding count as zero.
 template <class Real>
 void apply_kernel(const KernelSpec& kernel, Real norm, const Real* norms, const Real* products, Real* values,
                   Index count);

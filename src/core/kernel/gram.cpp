@@ -10,7 +10,7 @@ namespace {
 
 /// Rows of one matrix product: enough for the product to run at full speed, few enough to share among threads.
 constexpr Index kRowTile = 256;
-constexpr Index kBlockSize = 65536;
+constexpr Index kBlockSize = 32768;
 constexpr Index kSymmetricTile = 256;
 
 /// A range cut into the fewest parts of at most `most`, nearly equal: no thin rest.
@@ -150,7 +150,8 @@ void GramStore<Real>::make_room(Index bytes) {
 template <class Real>
 bool GramStore<Real>::fulfil() {
     Index bytes = 0;
-    for (const auto& m : missing_) bytes += std::ssize(m.rows) * row_length(*m.table) * static_cast<Index>(sizeof(Real));
+    for (const auto& m : missing_)
+        bytes += std::ssize(m.rows) * row_length(*m.table) * static_cast<Index>(sizeof(Real));
     make_room(bytes);
     // Rows against the same columns are computed together, whichever table they belong to: the larger the product, the
     // less it costs to bring the columns into the cache.
@@ -182,7 +183,7 @@ bool GramStore<Real>::fulfil() {
     for (const Group& g : groups) {
         for (const Range rows : even_parts({0, std::ssize(g.rows)}, kRowTile)) {
             // Few rows allow many columns: what counts is that the products of a block stay in the cache.
-            const Index most_columns = std::clamp<Index>(kBlockSize / rows.size(), 256, 2048);
+            const Index most_columns = std::clamp<Index>(kBlockSize / rows.size(), 128, 2048);
             for (const Range columns : even_parts(g.columns, most_columns)) blocks.push_back({&g, rows, columns});
         }
     }

@@ -14,8 +14,8 @@
 namespace polymargin {
 namespace {
 
-/// Up to how many examples the whole kernel matrix is computed up front. When every problem has all examples, most rows are
-/// needed by one problem or another and symmetry saves half; pairs of classes need few of theirs.
+/// Up to how many examples the whole kernel matrix is computed up front. When every problem has all examples, most rows
+/// are needed by one problem or another and symmetry saves half; pairs of classes need few of theirs.
 Index whole_limit(const TrainRequest& request) {
     const auto all = static_cast<Index>(request.order.size());
     const bool share_all = request.problems.size() > 1 && request.problems.front().size() == all;

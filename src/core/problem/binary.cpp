@@ -44,8 +44,10 @@ std::vector<Run> runs_of(const BinaryProblem& problem) {
     return runs;
 }
 
-/// The extremes of `f` over one run. Written for the vectoriser: several running values, selections instead of branches.
-POLYMARGIN_MULTIVERSION Violation extremes(const double* beta, const double* f, const double* upper, Index size, double sign) {
+/// The extremes of `f` over one run. Written for the vectoriser: several running values, selections instead of
+/// branches.
+POLYMARGIN_MULTIVERSION Violation extremes(const double* beta, const double* f, const double* upper, Index size,
+                                           double sign) {
     constexpr Index lanes = 16;
     double lowest[lanes], highest[lanes];
     for (Index l = 0; l < lanes; ++l) {

@@ -176,7 +176,7 @@ class Task {
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
     double violation_ = std::numeric_limits<double>::infinity();
     bool refining_ = false;  // is tol met, and the answer made better still for polishing?
-    bool hard_ = false;  // is a bound infinite?
+    bool hard_ = false;      // is a bound infinite?
     bool fresh_ = true;
     bool finished_ = false;
     BinaryResult result_;
@@ -491,8 +491,10 @@ Plan plan(std::span<const BinaryProblem> problems, const BinarySettings& setting
 
 template <class Real>
 std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
-                                       GramStore<Real>& store, const BinarySettings& settings, Control& control,
+                                       GramStore<Real>& store, const BinarySettings& requested, Control& control,
                                        std::span<const BinaryStart> starts) {
+    BinarySettings settings = requested;
+    if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
     const auto total = static_cast<Index>(problems.size());
     const auto [in_flight, capacity] = plan(problems, settings, store);
     std::vector<BinaryResult> results(problems.size());
@@ -522,6 +524,10 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
             task->choose();
             active.push_back({next++, std::move(task)});
         }
+        // The largest first: when threads share few problems, the small ones fill the gaps at the end.
+        std::stable_sort(active.begin(), active.end(), [&](const Active& a, const Active& b) {
+            return problems[a.index].size() > problems[b.index].size();
+        });
         for (auto& [index, task] : active) {
             if (!task->finished()) task->request_rows(store);
         }

@@ -19,7 +19,7 @@ struct BinarySettings {
     Index working_set = 512;       ///< most variables optimised together
     Index entrants = 64;           ///< most variables that enter the working set in a round
     Index in_flight = 4;           ///< most problems solved side by side
-    const Blas* polish = nullptr;  ///< if given, refine the converged answer to rounding; needs the whole matrix, in double
+    const Blas* polish = nullptr;  ///< if given, and the store has the whole matrix, refine the answer to rounding
 };
 
 enum class Status { converged, max_iterations, time_limit, stopped, unbounded };
@@ -47,7 +47,8 @@ struct BinaryStart {
 /// solves its working set by SMO on a dense block that fits the cache and brings the gradient of all its examples up to
 /// date. A problem that ends makes room for the next. Nothing in this order depends on the number of threads.
 ///
-/// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or has one entry for each problem.
+/// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or
+/// has one entry for each problem.
 template <class Real>
 std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,

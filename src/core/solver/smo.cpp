@@ -81,7 +81,8 @@ struct First {
 /// f += step (row_i - row_j); the variable with the lowest f among those that may grow, and the highest f among those
 /// that may fall.
 template <class Real>
-POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Real* row_i, const Real* row_j, Real step) {
+POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Real* row_i, const Real* row_j,
+                                                Real step) {
     using V = Vectors<Real>;
     typename V::Ints index = V::lanes;
     Best<Real> lowest[kChains];
@@ -113,8 +114,8 @@ POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Rea
     return first;
 }
 
-/// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature. Negated, so that
-/// the largest is the smallest.
+/// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature. Negated, so
+/// that the largest is the smallest.
 template <class Real>
 POLYMARGIN_INLINE Found<Real> choose_second(const SmoBlock<Real>& block, Index i, Real lowest) {
     using V = Vectors<Real>;

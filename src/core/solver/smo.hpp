@@ -4,9 +4,9 @@
 
 namespace polymargin {
 
-/// A small dense binary problem: the working set of the decomposition. Arrays are padded to whole vectors with variables that
-/// can neither grow nor fall. The gradient has the precision of the kernel here; outside, it is kept in double and brought up to
-/// date from the steps taken.
+/// A small dense binary problem: the working set of the decomposition. Arrays are padded to whole vectors with
+/// variables that can neither grow nor fall. The gradient has the precision of the kernel here; outside, it is kept in
+/// double and brought up to date from the steps taken.
 template <class Real>
 struct SmoBlock {
     Index size = 0;    ///< variables

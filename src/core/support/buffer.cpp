@@ -22,6 +22,8 @@ void* allocate(std::size_t bytes) {
     return memory;
 }
 
-void deallocate(void* memory, std::size_t bytes) noexcept { ::operator delete(memory, alignment(bytes)); }
+void deallocate(void* memory, std::size_t bytes) noexcept {
+    ::operator delete(memory, alignment(bytes));
+}
 
 }  // namespace polymargin::detail

@@ -476,8 +476,8 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
 
 def _useful_bytes(X: Matrix) -> int:
-    """Return the most that a fit can use: the whole kernel matrix twice, for rounding up, and a copy of the data."""
-    return int(16 * X.shape[0] ** 2 + 32 * X.shape[0] * X.shape[1] + 1_000_000)
+    """Return the most that a fit can use: the whole kernel matrix and a copy of the data, in double."""
+    return int(8 * X.shape[0] ** 2 + 8 * X.shape[0] * X.shape[1] + 1_000_000)
 
 
 def _checked_weights(sample_weight: Any, X: Matrix) -> Floats:

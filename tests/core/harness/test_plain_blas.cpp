@@ -17,13 +17,12 @@ std::vector<double> solve(const Matrix& a, std::vector<double> b, int& rank) {
     b.resize(ldb, 0.0);
     std::vector<int> pivot(n, 0);
     double rcond = 1e-10, size = 0.0;
-    plain::gelsy(&m, &n, &one, columns.data(), &m, b.data(), &ldb, pivot.data(), &rcond, &rank, &size, &lwork,
-                 &info);
+    plain::gelsy(&m, &n, &one, columns.data(), &m, b.data(), &ldb, pivot.data(), &rcond, &rank, &size, &lwork, &info);
     CHECK(info == 0 && size >= 1.0);
     std::vector<double> work(static_cast<std::size_t>(size));
     lwork = static_cast<int>(size);
-    plain::gelsy(&m, &n, &one, columns.data(), &m, b.data(), &ldb, pivot.data(), &rcond, &rank, work.data(),
-                 &lwork, &info);
+    plain::gelsy(&m, &n, &one, columns.data(), &m, b.data(), &ldb, pivot.data(), &rcond, &rank, work.data(), &lwork,
+                 &info);
     CHECK(info == 0);
     b.resize(n);
     return b;
@@ -59,8 +58,7 @@ TEST(gemm_honours_the_transpose_flags) {
                 for (int j = 0; j < n; ++j) {
                     double sum = 0.0;
                     for (int p = 0; p < k; ++p) {
-                        sum += (ta == 'N' ? a[i + 7 * p] : a[p + 7 * i]) *
-                               (tb == 'N' ? b[p + 7 * j] : b[j + 7 * p]);
+                        sum += (ta == 'N' ? a[i + 7 * p] : a[p + 7 * i]) * (tb == 'N' ? b[p + 7 * j] : b[j + 7 * p]);
                     }
                     CHECK_CLOSE(c[i + 7 * j], 2.0 * sum, 1e-13);
                 }
@@ -75,10 +73,8 @@ TEST(row_major_products) {
                  b_transposed = fixtures::random_matrix(5, 4, random);
     Matrix c(3, 4), d(3, 4);
     std::fill(d.values.begin(), d.values.end(), 1.0);
-    plain::blas().multiply_transposed<double>(3, 4, 5, a.values.data(), 5, b.values.data(), 5, 0.0,
-                                              c.values.data(), 4);
-    plain::blas().multiply<double>(3, 4, 5, a.values.data(), 5, b_transposed.values.data(), 4, 1.0,
-                                   d.values.data(), 4);
+    plain::blas().multiply_transposed<double>(3, 4, 5, a.values.data(), 5, b.values.data(), 5, 0.0, c.values.data(), 4);
+    plain::blas().multiply<double>(3, 4, 5, a.values.data(), 5, b_transposed.values.data(), 4, 1.0, d.values.data(), 4);
     for (long i = 0; i < 3; ++i) {
         for (long j = 0; j < 4; ++j) {
             double sum = 0.0, other = 1.0;

@@ -10,8 +10,7 @@ using namespace polymargin;
 namespace {
 
 template <class Column, class Start>
-void check_as(std::vector<Column> columns, std::vector<Start> starts, Index stored, Index rows,
-              Index features) {
+void check_as(std::vector<Column> columns, std::vector<Start> starts, Index stored, Index rows, Index features) {
     check_structure(std::span<const Column>(columns), std::span<const Start>(starts), stored, rows, features);
 }
 
@@ -72,10 +71,9 @@ TEST(columns_are_checked) {
 TEST(rows_of_every_kind_of_data) {
     const std::vector<double> values(6);
     const std::vector<std::int32_t> indices{0, 0, 0, 0};
-    const std::vector<DataView> views{
-        DenseView{std::span(values), 2, 3},
-        CsrView{std::span(values), std::span(indices), std::span(indices), 3, 9},
-        PrecomputedView{std::span(values), 1, 6}};
+    const std::vector<DataView> views{DenseView{std::span(values), 2, 3},
+                                      CsrView{std::span(values), std::span(indices), std::span(indices), 3, 9},
+                                      PrecomputedView{std::span(values), 1, 6}};
     CHECK(rows_of(views[0]) == 2);
     CHECK(rows_of(views[1]) == 3);
     CHECK(rows_of(views[2]) == 1);

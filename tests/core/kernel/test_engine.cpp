@@ -10,8 +10,7 @@ using fixtures::Random;
 
 namespace {
 
-constexpr KernelType kTypes[] = {KernelType::linear, KernelType::polynomial, KernelType::rbf,
-                                 KernelType::sigmoid};
+constexpr KernelType kTypes[] = {KernelType::linear, KernelType::polynomial, KernelType::rbf, KernelType::sigmoid};
 
 KernelSpec spec(KernelType type) {
     return {.type = type, .gamma = 0.2, .coef0 = 0.5, .degree = 3};
@@ -27,8 +26,7 @@ void check_blocks(const KernelSpec& kernel, const Matrix& a, const DataView& row
     Random random(41);
     const auto row_order = random.permutation(a.rows), column_order = random.permutation(b.rows);
     const auto shift = centre(columns, column_order, kernel);
-    const Points<Real> row_points(rows, row_order, shift, copy),
-        column_points(columns, column_order, shift, copy);
+    const Points<Real> row_points(rows, row_order, shift, copy), column_points(columns, column_order, shift, copy);
     const KernelEngine<Real> engine(kernel, row_points, column_points, plain::blas());
     CHECK(engine.rows() == a.rows && engine.columns() == b.rows);
     // One engine, several shapes: its scratch memory grows, shrinks and must come back clean.
@@ -45,8 +43,8 @@ void check_blocks(const KernelSpec& kernel, const Matrix& a, const DataView& row
         engine.block(which, range, out);
         for (Index i = 0; i < count; ++i) {
             for (Index j = 0; j < range.size(); ++j) {
-                const double exact = fixtures::plain_kernel(kernel, a.row(row_order[which[i]]),
-                                                            b.row(column_order[range.begin + j]));
+                const double exact =
+                    fixtures::plain_kernel(kernel, a.row(row_order[which[i]]), b.row(column_order[range.begin + j]));
                 CHECK_CLOSE(out[i][j], exact, kAccuracy<Real> * std::max(1.0, std::abs(exact)));
             }
             for (Index j = 0; j < 3; ++j) CHECK(out[i][range.size() + j] == Real(-77));
@@ -74,8 +72,7 @@ void check_precomputed() {
     const std::vector<float> narrow(k.values.begin(), k.values.end());
     const auto order = random.permutation(20);
     const KernelSpec kernel{.type = KernelType::precomputed};
-    for (const DataView& data :
-         {DataView(k.precomputed()), DataView(PrecomputedView{std::span(narrow), 20, 20})}) {
+    for (const DataView& data : {DataView(k.precomputed()), DataView(PrecomputedView{std::span(narrow), 20, 20})}) {
         const Points<Real> points(data, order, {}, true);
         const KernelEngine<Real> engine(kernel, points, points, plain::blas());
         const std::vector<Index> which{19, 4, 4, 0};
@@ -98,8 +95,7 @@ TEST(dense_blocks) {
     for (auto* x : {&a, &b}) {
         for (double& v : x->values) v = static_cast<float>(v);
     }
-    const std::vector<float> a_narrow(a.values.begin(), a.values.end()),
-        b_narrow(b.values.begin(), b.values.end());
+    const std::vector<float> a_narrow(a.values.begin(), a.values.end()), b_narrow(b.values.begin(), b.values.end());
     const DenseView a_float{std::span(a_narrow), 25, 7}, b_float{std::span(b_narrow), 30, 7};
     for (const auto type : kTypes) {
         for (const bool copy : {true, false}) {

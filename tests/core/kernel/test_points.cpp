@@ -118,6 +118,5 @@ TEST(centre_is_the_mean_for_dense_rbf_only) {
 TEST(a_sum_that_overflows_does_not_spread) {
     Matrix x(2, 2);
     x.values = {1.5e308, 1.0, 1.5e308, 3.0};
-    CHECK(centre(x.dense(), std::vector<Index>{0, 1}, {.type = KernelType::rbf}) ==
-          std::vector<double>{0.0, 2.0});
+    CHECK(centre(x.dense(), std::vector<Index>{0, 1}, {.type = KernelType::rbf}) == std::vector<double>{0.0, 2.0});
 }

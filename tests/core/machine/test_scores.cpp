@@ -22,8 +22,7 @@ struct Model {
         Random random(seed);
         x = fixtures::random_matrix(200, 6, random, 0.7);
         vectors = fixtures::random_matrix(vector_count, 6, random, 0.7);
-        for (double& c : coefficients.values)
-            c = random.normal() / std::sqrt(static_cast<double>(vector_count));
+        for (double& c : coefficients.values) c = random.normal() / std::sqrt(static_cast<double>(vector_count));
         rows = random.permutation(200);
         rows.resize(170);
         rows.push_back(rows.front());  // a row may be asked for twice
@@ -31,8 +30,7 @@ struct Model {
         blocks = {{{0, third}, {0, 1}}, {{third, vector_count}, {0}}, {{0, vector_count}, {3, 2}}};
     }
 
-    [[nodiscard]] ScoreRequest request(const KernelSpec& kernel, const DataView& data,
-                                       const DataView& support) const {
+    [[nodiscard]] ScoreRequest request(const KernelSpec& kernel, const DataView& data, const DataView& support) const {
         ScoreRequest r;
         r.data = data;
         r.rows = rows;
@@ -129,8 +127,7 @@ TEST(nothing_to_score) {
 TEST(a_block_of_no_vectors_adds_nothing) {
     Model model(20);
     model.blocks = {{{5, 5}, {1}}};
-    for (const double v :
-         scores_of(model.request(kKernels[0], model.x.dense(), model.vectors.dense()), 3.0)) {
+    for (const double v : scores_of(model.request(kKernels[0], model.x.dense(), model.vectors.dense()), 3.0)) {
         CHECK(v == 3.0);
     }
 }

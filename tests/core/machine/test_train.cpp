@@ -50,13 +50,12 @@ TrainReport run(const TrainRequest& request) {
     return train(request, plain::blas(), control);
 }
 
-void check_report(const TrainRequest& request, const Matrix& gram, const TrainReport& report,
-                  double rounding) {
+void check_report(const TrainRequest& request, const Matrix& gram, const TrainReport& report, double rounding) {
     CHECK(report.results.size() == request.problems.size());
     CHECK(report.evaluations > 0);
     for (std::size_t p = 0; p < request.problems.size(); ++p) {
-        audit::check_solved(request.problems[p], request.upper, gram, report.results[p],
-                            request.settings.tolerance, rounding);
+        audit::check_solved(request.problems[p], request.upper, gram, report.results[p], request.settings.tolerance,
+                            rounding);
     }
 }
 
@@ -99,8 +98,7 @@ TEST(dense_sparse_and_precomputed_agree) {
     const auto sparse = run(request_for(data, csr.view(), kernel, pairs));
     // The matrix of the caller, in the caller's order.
     const Matrix k = fixtures::plain_gram(kernel, data.x, fixtures::identity(150));
-    const auto precomputed =
-        run(request_for(data, k.precomputed(), {.type = KernelType::precomputed}, pairs));
+    const auto precomputed = run(request_for(data, k.precomputed(), {.type = KernelType::precomputed}, pairs));
     for (std::size_t p = 0; p < pairs.size(); ++p) {
         for (const auto* other : {&sparse.results[p], &precomputed.results[p]}) {
             CHECK(other->support == dense.results[p].support);
@@ -154,8 +152,7 @@ TEST(large_coefficients_call_for_double) {
 
 TEST(training_does_not_depend_on_the_threads) {
     const Data data(3, 350, 127);
-    auto request =
-        request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_rests(3, 350));
+    auto request = request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_rests(3, 350));
     const auto alone = run(request);
     for (const int threads : {2, 4}) {
         request.threads = threads;
@@ -167,8 +164,7 @@ TEST(training_does_not_depend_on_the_threads) {
 
 TEST(warm_starts_pass_through) {
     const Data data(2, 100, 128);
-    auto request =
-        request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(2, 100));
+    auto request = request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(2, 100));
     const auto cold = run(request);
     request.starts = {{cold.results[0].support, cold.results[0].beta}};
     const auto warm = run(request);
@@ -185,10 +181,8 @@ TEST(values_too_large_are_named) {
 
 TEST(a_cancelled_training_stops) {
     const Data data(3, 60, 130);
-    const auto request =
-        request_for(data, data.x.dense(), {.type = KernelType::rbf}, audit::all_pairs(3, 60));
+    const auto request = request_for(data, data.x.dense(), {.type = KernelType::rbf}, audit::all_pairs(3, 60));
     Control control;
     control.cancel();
-    for (const auto& result : train(request, plain::blas(), control).results)
-        CHECK(result.status == Status::stopped);
+    for (const auto& result : train(request, plain::blas(), control).results) CHECK(result.status == Status::stopped);
 }

@@ -57,8 +57,8 @@ std::vector<BinaryResult> solve(const Data& data, std::span<const BinaryProblem>
 }
 
 template <class Real>
-void check_all(const Data& data, std::span<const BinaryProblem> problems,
-               std::span<const BinaryResult> results, double tolerance) {
+void check_all(const Data& data, std::span<const BinaryProblem> problems, std::span<const BinaryResult> results,
+               double tolerance) {
     for (std::size_t p = 0; p < problems.size(); ++p) {
         audit::check_solved(problems[p], data.upper, data.gram, results[p], tolerance, kRounding<Real>);
     }
@@ -111,8 +111,8 @@ TEST(a_known_optimum_is_found) {
     Random random(84);
     const KnownOptimum known(60, random);
     const BinaryProblem problem{.segments = {{0, 120}}, .positive = {0, 60}};
-    Workbench<double> bench({.type = KernelType::precomputed}, known.gram.precomputed(),
-                            fixtures::identity(120), kAmple, 1, kPatience);
+    Workbench<double> bench({.type = KernelType::precomputed}, known.gram.precomputed(), fixtures::identity(120),
+                            kAmple, 1, kPatience);
     const BinarySettings settings{.tolerance = 1e-9, .working_set = 32};
     const auto result =
         solve_binary<double>(std::span(&problem, 1), known.upper, bench.store, settings, bench.control)[0];
@@ -145,8 +145,7 @@ TEST(unbalanced_classes) {
                                               {.segments = {{97, 200}}, .positive = {97, 100}}};
     // Tables are shared by where a segment begins, so the two are solved apart.
     for (const auto& problem : problems) {
-        check_all<double>(data, std::span(&problem, 1), solve<double>(data, std::span(&problem, 1), {}),
-                          1e-3);
+        check_all<double>(data, std::span(&problem, 1), solve<double>(data, std::span(&problem, 1), {}), 1e-3);
     }
 }
 
@@ -216,8 +215,8 @@ TEST(a_warm_start_from_the_solution_is_the_solution) {
     for (const auto& result : cold) starts.push_back(start_from(result));
     // A working set smaller than the support: the start comes in over several rounds.
     for (const Index working_set : {16, 256}) {
-        const auto warm = solve<double>(data, pairs, {.tolerance = 1e-3, .working_set = working_set}, kAmple,
-                                        1, false, starts);
+        const auto warm =
+            solve<double>(data, pairs, {.tolerance = 1e-3, .working_set = working_set}, kAmple, 1, false, starts);
         for (std::size_t p = 0; p < pairs.size(); ++p) {
             CHECK(warm[p].iterations == 0);
             CHECK(warm[p].support == cold[p].support && warm[p].beta == cold[p].beta);
@@ -237,8 +236,7 @@ TEST(a_warm_start_for_another_C_is_as_good_as_a_cold_one) {
     std::vector<BinaryStart> starts{start_from(solve<double>(small, pairs, {})[0])};
     const auto warm = solve<double>(large, pairs, {.tolerance = 1e-6}, kAmple, 1, false, starts);
     check_all<double>(large, pairs, warm, 1e-6);
-    CHECK_CLOSE(warm[0].objectives.dual, solve<double>(large, pairs, {.tolerance = 1e-6})[0].objectives.dual,
-                1e-4);
+    CHECK_CLOSE(warm[0].objectives.dual, solve<double>(large, pairs, {.tolerance = 1e-6})[0].objectives.dual, 1e-4);
 }
 
 TEST(the_iteration_limit_is_kept) {
@@ -291,8 +289,7 @@ TEST(an_indefinite_kernel_ends_too) {
     const KernelSpec sigmoid{.type = KernelType::sigmoid, .gamma = 0.5, .coef0 = -1.0};
     Workbench<double> bench(sigmoid, x.dense(), fixtures::identity(120), kAmple, 1, kPatience);
     const auto result = solve_binary<double>(pairs, upper, bench.store, {}, bench.control)[0];
-    const auto a =
-        audit::examine(pairs[0], upper, fixtures::plain_gram(sigmoid, x, fixtures::identity(120)), result);
+    const auto a = audit::examine(pairs[0], upper, fixtures::plain_gram(sigmoid, x, fixtures::identity(120)), result);
     CHECK(result.status == Status::converged);
     CHECK(a.violation <= 1e-3 + 1e-10);
 }
@@ -323,8 +320,7 @@ TEST(a_stop_in_the_middle_leaves_feasible_answers) {
             const BinarySettings hard{.tolerance = 1e-10, .working_set = 32};
             results = solve_binary<double>(pairs, data.upper, bench.store, hard, bench.control);
         },
-        bench.control, [&] { return bench.control.progress().iterations < 100; },
-        std::chrono::milliseconds(1));
+        bench.control, [&] { return bench.control.progress().iterations < 100; }, std::chrono::milliseconds(1));
     CHECK(results.size() == pairs.size());
     for (std::size_t p = 0; p < pairs.size(); ++p) {
         CHECK(results[p].status == Status::stopped || results[p].status == Status::converged);
@@ -347,7 +343,7 @@ TEST(polishing_reaches_machine_precision) {
     }
 }
 
-TEST(polishing_needs_no_whole_matrix) {
+TEST(without_the_whole_matrix_nothing_is_polished) {
     // The store holds hardly more than a working set, so the rows of most free variables are gone when
     // polishing starts.
     const Data data(2, 150, 2.0, 101);

@@ -78,8 +78,7 @@ TEST(polish_with_equal_examples) {
     BinaryState state = state_at(gram, sign, beta);
     polish(runs, upper, state, kernel_of(gram, state), plain::blas());
     CHECK(violation(runs, state, upper).size() <= 1e-11);
-    for (Index i = 0; i < 24; ++i)
-        CHECK_CLOSE(state.beta[2 * i] + state.beta[2 * i + 1], known.beta[i], 1e-10);
+    for (Index i = 0; i < 24; ++i) CHECK_CLOSE(state.beta[2 * i] + state.beta[2 * i + 1], known.beta[i], 1e-10);
 }
 
 TEST(polish_leaves_large_problems_as_they_are) {

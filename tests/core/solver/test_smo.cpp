@@ -23,8 +23,7 @@ SmoBlock<Real> block_of(const Matrix& gram, std::span<const double> sign, std::s
     SmoBlock<Real> block;
     block.resize(n, capacity);
     for (Index i = 0; i < n; ++i) {
-        for (Index j = 0; j < n; ++j)
-            block.kernel.data()[i * block.stride + j] = static_cast<Real>(gram.at(i, j));
+        for (Index j = 0; j < n; ++j) block.kernel.data()[i * block.stride + j] = static_cast<Real>(gram.at(i, j));
         block.diagonal.data()[i] = static_cast<float>(gram.at(i, i));
         block.beta.data()[i] = beta[i];
         block.lower.data()[i] = sign[i] > 0 ? 0.0 : -upper[i];
@@ -168,8 +167,8 @@ TEST(equal_points_of_both_signs_make_the_hard_margin_unbounded) {
 TEST(a_block_without_a_pair_ends_at_once) {
     Matrix gram(1, 1);
     gram.values = {1.0};
-    auto block = block_of<double>(gram, std::vector<double>{1.0}, std::vector<double>{1.0},
-                                  std::vector<double>{0.0}, 8);
+    auto block =
+        block_of<double>(gram, std::vector<double>{1.0}, std::vector<double>{1.0}, std::vector<double>{0.0}, 8);
     const SmoResult result = smo(block, 1e-3, kNoLimit);
     CHECK(result.iterations == 0 && !result.unbounded && !(result.violation > 0.0));
 }

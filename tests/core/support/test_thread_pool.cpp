@@ -25,8 +25,7 @@ TEST(every_task_runs_once) {
     for (const int threads : kSizes) {
         ThreadPool pool(threads);
         CHECK(pool.threads() == threads);
-        for (const Index tasks : {0, 1, 2, 3, 1000})
-            CHECK(counts_of(pool, tasks) == std::vector<int>(tasks, 1));
+        for (const Index tasks : {0, 1, 2, 3, 1000}) CHECK(counts_of(pool, tasks) == std::vector<int>(tasks, 1));
     }
 }
 
@@ -45,9 +44,8 @@ TEST(nested_loops_finish) {
     for (const int threads : kSizes) {
         ThreadPool pool(threads);
         std::atomic<int> leaves{0};
-        pool.for_each(7, [&](Index) {
-            pool.for_each(5, [&](Index) { pool.for_each(3, [&](Index) { leaves.fetch_add(1); }); });
-        });
+        pool.for_each(
+            7, [&](Index) { pool.for_each(5, [&](Index) { pool.for_each(3, [&](Index) { leaves.fetch_add(1); }); }); });
         CHECK(leaves == 7 * 5 * 3);
     }
 }
@@ -61,8 +59,7 @@ TEST(exceptions_come_out_and_the_pool_lives_on) {
             }));
             CHECK(counts_of(pool, 10) == std::vector<int>(10, 1));
         }
-        CHECK_THROWS(std::runtime_error, "every",
-                     pool.for_each(50, [](Index) { throw std::runtime_error("every"); }));
+        CHECK_THROWS(std::runtime_error, "every", pool.for_each(50, [](Index) { throw std::runtime_error("every"); }));
         CHECK_THROWS(std::runtime_error, "inner", pool.for_each(4, [&](Index) {
             pool.for_each(4, [](Index) { throw std::runtime_error("inner"); });
         }));
@@ -85,8 +82,7 @@ TEST(many_short_jobs) {
     for (const int threads : {2, 4}) {
         ThreadPool pool(threads);
         std::atomic<Index> total{0};
-        for (int job = 0; job < 5000; ++job)
-            pool.for_each(1 + job % 5, [&](Index i) { total.fetch_add(i + 1); });
+        for (int job = 0; job < 5000; ++job) pool.for_each(1 + job % 5, [&](Index i) { total.fetch_add(i + 1); });
         CHECK(total == 1000 * (1 + 3 + 6 + 10 + 15));
     }
 }
