@@ -24,8 +24,8 @@ struct Audit {
 };
 
 /// Checks that the solution is feasible and returns its quality. `gram` is indexed by the engine's numbers.
-inline Audit examine(const BinaryProblem& problem, std::span<const double> upper,
-                     const fixtures::Matrix& gram, const BinaryResult& result) {
+inline Audit examine(const BinaryProblem& problem, std::span<const double> upper, const fixtures::Matrix& gram,
+                     const BinaryResult& result) {
     std::vector<Index> members;
     for (const auto& segment : problem.segments) {
         for (Index g = segment.begin; g < segment.end; ++g) members.push_back(g);
@@ -66,9 +66,8 @@ inline Audit examine(const BinaryProblem& problem, std::span<const double> upper
 }
 
 /// The solution is optimal to within `tolerance`, up to `rounding` in the decision values, and says so truly.
-inline void check_solved(const BinaryProblem& problem, std::span<const double> upper,
-                         const fixtures::Matrix& gram, const BinaryResult& result, double tolerance,
-                         double rounding) {
+inline void check_solved(const BinaryProblem& problem, std::span<const double> upper, const fixtures::Matrix& gram,
+                         const BinaryResult& result, double tolerance, double rounding) {
     CHECK(result.status == polymargin::Status::converged);
     const Audit a = examine(problem, upper, gram, result);
     CHECK(a.violation <= tolerance + rounding);
@@ -83,9 +82,9 @@ inline void check_solved(const BinaryProblem& problem, std::span<const double> u
 }
 
 inline bool same(const BinaryResult& a, const BinaryResult& b) {
-    return a.support == b.support && a.beta == b.beta && a.intercept == b.intercept &&
-           a.violation == b.violation && a.iterations == b.iterations && a.status == b.status &&
-           a.objectives.primal == b.objectives.primal && a.objectives.dual == b.objectives.dual;
+    return a.support == b.support && a.beta == b.beta && a.intercept == b.intercept && a.violation == b.violation &&
+           a.iterations == b.iterations && a.status == b.status && a.objectives.primal == b.objectives.primal &&
+           a.objectives.dual == b.objectives.dual;
 }
 
 /// All pairs of `classes` classes of `per_class` examples each; the first class of a pair is positive.
@@ -105,8 +104,7 @@ inline std::vector<BinaryProblem> all_pairs(Index classes, Index per_class) {
 inline std::vector<BinaryProblem> all_rests(Index classes, Index per_class) {
     std::vector<BinaryProblem> problems;
     for (Index a = 0; a < classes; ++a) {
-        problems.push_back(
-            {.segments = {{0, classes * per_class}}, .positive = {a * per_class, (a + 1) * per_class}});
+        problems.push_back({.segments = {{0, classes * per_class}}, .positive = {a * per_class, (a + 1) * per_class}});
     }
     return problems;
 }

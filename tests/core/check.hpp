@@ -64,8 +64,7 @@ void throws(std::invocable auto&& action, std::string_view part, std::string_vie
         action();
     } catch (const Error& error) {
         if (std::string_view(error.what()).find(part) != std::string_view::npos) return;
-        fail(std::string(text) + ": the message does not say \"" + std::string(part) + "\": " + error.what(),
-             where);
+        fail(std::string(text) + ": the message does not say \"" + std::string(part) + "\": " + error.what(), where);
     }
     fail(std::string(text) + ": nothing was thrown", where);
 }

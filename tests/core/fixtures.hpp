@@ -58,13 +58,9 @@ struct Matrix {
     Matrix(Index r, Index c) : rows(r), columns(c), values(r * c, 0.0) {}
     [[nodiscard]] double& at(Index i, Index j) { return values[i * columns + j]; }
     [[nodiscard]] double at(Index i, Index j) const { return values[i * columns + j]; }
-    [[nodiscard]] std::span<const double> row(Index i) const {
-        return std::span(values).subspan(i * columns, columns);
-    }
+    [[nodiscard]] std::span<const double> row(Index i) const { return std::span(values).subspan(i * columns, columns); }
     [[nodiscard]] polymargin::DenseView dense() const { return {std::span(values), rows, columns}; }
-    [[nodiscard]] polymargin::PrecomputedView precomputed() const {
-        return {std::span(values), rows, columns};
-    }
+    [[nodiscard]] polymargin::PrecomputedView precomputed() const { return {std::span(values), rows, columns}; }
 };
 
 /// Gaussian entries, of which a share `density` is not zero.
@@ -147,8 +143,8 @@ struct Workbench {
     polymargin::Control control;
     polymargin::GramStore<Real> store;
 
-    Workbench(const KernelSpec& kernel, const polymargin::DataView& data, std::vector<Index> order,
-              Index budget, int threads = 1, double time_limit = std::numeric_limits<double>::infinity())
+    Workbench(const KernelSpec& kernel, const polymargin::DataView& data, std::vector<Index> order, Index budget,
+              int threads = 1, double time_limit = std::numeric_limits<double>::infinity())
         : points(data, order, polymargin::centre(data, order, kernel), true),
           engine(kernel, points, points, plain::blas()),
           pool(threads),
@@ -201,9 +197,8 @@ struct KnownOptimum {
         for (Index i = 0; i < n; ++i) {
             for (Index j = 0; j < n; ++j) {
                 const auto a = half_root.row(i), b = half_root.row(j);
-                gram.at(i, j) =
-                    target[i] * target[j] / scale + projector.at(i, j) / 10 +
-                    std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / static_cast<double>(n);
+                gram.at(i, j) = target[i] * target[j] / scale + projector.at(i, j) / 10 +
+                                std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / static_cast<double>(n);
             }
         }
     }

@@ -13,8 +13,8 @@ namespace plain {
 
 /// Column-major `c = alpha op(a) op(b) + beta c`. As in BLAS, `c` is not read when beta is zero.
 template <class T>
-void gemm(char* transa, char* transb, int* m, int* n, int* k, T* alpha, T* a, int* lda, T* b, int* ldb,
-          T* beta, T* c, int* ldc) {
+void gemm(char* transa, char* transb, int* m, int* n, int* k, T* alpha, T* a, int* lda, T* b, int* ldb, T* beta, T* c,
+          int* ldc) {
     const auto at = [](const T* x, long ld, bool transposed, long row, long column) {
         return transposed ? x[column + row * ld] : x[row + column * ld];
     };
@@ -81,8 +81,8 @@ inline Qr factor(std::vector<Vector> columns, double rcond) {
 }
 
 /// The shortest x that minimises |a x - b|: a = Q R gives R x = Q'b, and R' = Q2 R2 the shortest such x.
-inline void gelsy(int* m, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* jpvt,
-                  double* rcond, int* rank, double* work, int* lwork, int* info) {
+inline void gelsy(int* m, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* jpvt, double* rcond,
+                  int* rank, double* work, int* lwork, int* info) {
     *info = 0;
     work[0] = 1.0;
     if (*lwork == -1) return;  // a question for the size of `work`

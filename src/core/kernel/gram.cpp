@@ -1,6 +1,7 @@
 #include "kernel/gram.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,11 @@ namespace {
 
 /// Rows of one matrix product: enough for the product to run at full speed, few enough to share among threads.
 constexpr Index kRowTile = 256;
+/// What may go into chunks, which are fast but cannot be given to rows of another length. More than this is not faster:
+/// the system has to clear room for large pages.
+constexpr Index chunk_bytes(Index budget) {
+    return std::min<Index>(budget / 4, 512'000'000);
+}
 constexpr Index kBlockSize = 32768;
 constexpr Index kSymmetricTile = 256;
 
@@ -39,12 +45,14 @@ void mirror(const Real* from, Real* to, Index rows, Index columns, Index stride)
 template <class Real>
 GramStore<Real>::GramStore(const KernelEngine<Real>& engine, Index budget_bytes, ThreadPool& pool,
                            const Control& control)
-    : engine_(engine),
-      budget_(budget_bytes),
-      pool_(pool),
-      control_(control),
-      // Twice the whole matrix is more than all rows that problems can ask for, memory waiting between them included.
-      memory_(2 * whole_bytes(engine.rows()) <= budget_bytes) {}
+    : engine_(engine), budget_(budget_bytes), pool_(pool), control_(control), memory_(chunk_bytes(budget_bytes)) {}
+
+template <class Real>
+Index GramStore<Real>::capacity(Index length) const {
+    // What is in chunks may be of the wrong length, and a store that is always full would evict at every round.
+    const Index available = budget_ - budget_ / 8 - chunk_bytes(budget_);
+    return available / (RowMemory<Real>::fitting(length) * static_cast<Index>(sizeof(Real)));
+}
 
 template <class Real>
 void GramStore<Real>::compute_whole() {
@@ -100,7 +108,7 @@ void GramStore<Real>::close(RowTable<Real>& table) {
 
 template <class Real>
 void GramStore<Real>::forget(RowTable<Real>& table, Index slot) {
-    if (table.present_[slot] != nullptr) memory_.give_back(table.present_[slot], row_length(table));
+    if (table.present_[slot] != nullptr) memory_.give_back(table.present_[slot]);
     table.present_[slot] = nullptr;
 }
 
@@ -116,10 +124,20 @@ void GramStore<Real>::request(const std::shared_ptr<RowTable<Real>>& table, std:
     if (!absent.empty()) missing_.push_back({table, std::move(absent)});
 }
 
+/// New memory that the missing rows need, beyond the rows that wait.
 template <class Real>
-void GramStore<Real>::make_room(Index bytes) {
-    const auto fits = [&](Index room) { return memory_.bytes() + bytes + room <= budget_; };
-    if (memory_.ample() || fits(0)) return;
+Index GramStore<Real>::bytes_to_come() const {
+    std::map<Index, Index> rows;
+    for (const auto& m : missing_) rows[row_length(*m.table)] += std::ssize(m.rows);
+    Index entries = 0;
+    for (const auto& [length, count] : rows) entries += length * std::max<Index>(0, count - memory_.waiting(length));
+    return entries * static_cast<Index>(sizeof(Real));
+}
+
+template <class Real>
+void GramStore<Real>::make_room() {
+    const auto fits = [&](Index room) { return memory_.bytes() + bytes_to_come() + room <= budget_; };
+    if (fits(0)) return;
     struct Candidate {
         std::int64_t last_use;
         RowTable<Real>* table;
@@ -137,22 +155,20 @@ void GramStore<Real>::make_room(Index bytes) {
     }
     std::stable_sort(old.begin(), old.end(), [](const auto& a, const auto& b) { return a.last_use < b.last_use; });
     // Free a little more than is needed now, so that a full store does not sort at every round.
-    for (const auto& c : old) {
-        if (fits(budget_ / 16)) break;
-        forget(*c.table, c.slot);
+    constexpr std::size_t batch = 16;  // looking whether it is enough takes a while
+    for (std::size_t i = 0; i < old.size(); ++i) {
+        if (i % batch == 0 && fits(budget_ / 16)) break;
+        forget(*old[i].table, old[i].slot);
     }
     if (!fits(0)) {
         throw std::invalid_argument("cache_size is too small: one round of this problem needs " +
-                                    std::to_string((memory_.bytes() + bytes) / 1'000'000 + 1) + " MB");
+                                    std::to_string((memory_.bytes() + bytes_to_come()) / 1'000'000 + 1) + " MB");
     }
 }
 
 template <class Real>
 bool GramStore<Real>::fulfil() {
-    Index bytes = 0;
-    for (const auto& m : missing_)
-        bytes += std::ssize(m.rows) * row_length(*m.table) * static_cast<Index>(sizeof(Real));
-    make_room(bytes);
+    make_room();
     // Rows against the same columns are computed together, whichever table they belong to: the larger the product, the
     // less it costs to bring the columns into the cache.
     struct Group {

@@ -58,7 +58,8 @@ class GramStore {
 
     [[nodiscard]] Index size() const { return engine_.rows(); }
     [[nodiscard]] Index evaluations() const { return evaluations_; }
-    [[nodiscard]] Index budget() const { return budget_; }
+    /// Rows of `length` entries that can be held at once, whatever was held before.
+    [[nodiscard]] Index capacity(Index length) const;
     [[nodiscard]] ThreadPool& pool() { return pool_; }
 
   private:
@@ -67,9 +68,10 @@ class GramStore {
         std::vector<Index> rows;
     };
 
-    void make_room(Index bytes);
+    void make_room();
     void forget(RowTable<Real>& table, Index slot);
-    [[nodiscard]] Index row_length(const RowTable<Real>& table) const { return memory_.fitting(table.columns_.size()); }
+    static Index row_length(const RowTable<Real>& table) { return RowMemory<Real>::fitting(table.columns_.size()); }
+    [[nodiscard]] Index bytes_to_come() const;
 
     const KernelEngine<Real>& engine_;
     Index budget_;

@@ -8,9 +8,8 @@
 namespace polymargin {
 
 template <class Real>
-Index RowMemory<Real>::fitting(Index count) const {
-    if (!ample_) return padded<Real>(count);
-    const auto line = padded<Real>(1);
+Index RowMemory<Real>::fitting(Index count) {
+    const Index line = padded<Real>(1);
     const auto octave = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(std::max(count, line))));
     const Index step = std::max(octave / 4, line);
     return (count + step - 1) / step * step;
@@ -18,15 +17,15 @@ Index RowMemory<Real>::fitting(Index count) const {
 
 template <class Real>
 Real* RowMemory<Real>::take(Index length) {
-    if (auto& waiting = waiting_[length]; !waiting.empty()) {
-        Real* row = waiting.back();
-        waiting.pop_back();
+    if (auto waiting = waiting_.find(length); waiting != waiting_.end() && !waiting->second.empty()) {
+        Real* row = waiting->second.back();
+        waiting->second.pop_back();
         return row;
     }
-    if (ample_) return cut(length);
+    entries_ += length;
+    if (length <= chunk_entries_) return cut(length);
     Buffer<Real> piece(length);
     Real* row = piece.data();
-    bytes_ += length * static_cast<Index>(sizeof(Real));
     pieces_.emplace(row, std::move(piece));
     return row;
 }
@@ -40,18 +39,26 @@ Real* RowMemory<Real>::cut(Index length) {
     }
     Real* row = chunks_.back().data() + chunks_.back().size() - left_;
     left_ -= length;
-    bytes_ += length * static_cast<Index>(sizeof(Real));
+    chunk_entries_ -= length;
+    cut_lengths_.emplace(row, length);
     return row;
 }
 
 template <class Real>
-void RowMemory<Real>::give_back(Real* row, Index length) {
-    if (ample_) {
-        waiting_[length].push_back(row);
+void RowMemory<Real>::give_back(Real* row) {
+    if (const auto cut = cut_lengths_.find(row); cut != cut_lengths_.end()) {
+        waiting_[cut->second].push_back(row);
         return;
     }
-    pieces_.erase(row);
-    bytes_ -= length * static_cast<Index>(sizeof(Real));
+    const auto piece = pieces_.find(row);
+    entries_ -= piece->second.size();
+    pieces_.erase(piece);
+}
+
+template <class Real>
+Index RowMemory<Real>::waiting(Index length) const {
+    const auto waiting = waiting_.find(length);
+    return waiting == waiting_.end() ? 0 : std::ssize(waiting->second);
 }
 
 template class RowMemory<float>;

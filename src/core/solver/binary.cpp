@@ -12,6 +12,9 @@
 namespace polymargin {
 namespace {
 
+/// Problems with more examples than this take in fewer variables in a round.
+constexpr Index kLongRow = 8192;
+
 /// A hard margin below this share of the largest example is taken for none: see `inseparable`.
 constexpr double kSmallestMargin = 1e-4;
 
@@ -262,7 +265,9 @@ void Task<Real>::choose() {
         return finish(refining_ ? Status::converged : Status::max_iterations);
     }
     if (inseparable()) return finish(Status::unbounded);
-    const Index entrants = std::min(capacity_, settings_.entrants);
+    // Long rows are dear: ask for fewer at a time, and choose them better.
+    const Index entrants =
+        std::min(capacity_, problem_.size() > kLongRow ? settings_.entrants / 2 : settings_.entrants);
     const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
     fresh_ = false;
     take_in(wanted);
@@ -474,15 +479,14 @@ Plan plan(std::span<const BinaryProblem> problems, const BinarySettings& setting
     Index largest = 0;
     for (const BinaryProblem& p : problems) largest = std::max(largest, p.size());
     if (store.whole()) return {settings.in_flight, std::min(settings.working_set, largest)};
-    // Rows are padded, two ranges to a row; and a store that is always full would evict at every round.
-    const Index row_bytes = (largest + 2 * padded<Real>(1)) * static_cast<Index>(sizeof(Real));
-    const Index rows = store.budget() / row_bytes * 7 / 8;
+    const Index rows = store.capacity(largest + 2 * padded<Real>(1));
     constexpr Index comfortable = 128;
     const Index in_flight = std::clamp<Index>(rows / comfortable, 1, settings.in_flight);
     const Index capacity = std::min(settings.working_set, rows / in_flight);
     if (capacity < 2) {
-        throw std::invalid_argument("cache_size is too small: two kernel rows of this problem take " +
-                                    std::to_string(3 * row_bytes / 1'000'000 + 1) + " MB");
+        throw std::invalid_argument("cache_size is too small: this problem needs at least " +
+                                    std::to_string(6 * largest * static_cast<Index>(sizeof(Real)) / 1'000'000 + 1) +
+                                    " MB");
     }
     return {in_flight, std::min(capacity, largest)};
 }
