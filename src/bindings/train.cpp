@@ -45,6 +45,8 @@ const char* name_of(Status status) {
             return "time_limit";
         case Status::stopped:
             return "stopped";
+        case Status::precision:
+            return "precision";
         case Status::unbounded:
             return "unbounded";
     }

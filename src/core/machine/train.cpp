@@ -32,6 +32,10 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, co
     BinarySettings settings = request.settings;
     if (n <= whole_limit(request) && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
     if (store.whole() && n <= kSmallProblem) settings.polish = &blas;
+    if (store.whole()) {  // rows cost nothing more: large working sets, quickly filled, save rounds
+        settings.working_set = std::max<Index>(settings.working_set, 1536);
+        settings.entrants = std::max<Index>(settings.entrants, 256);
+    }
     TrainReport report;
     report.results = solve_binary<Real>(request.problems, request.upper, store, settings, control, request.starts);
     report.evaluations = store.evaluations();

@@ -257,7 +257,8 @@ void Task<Real>::choose() {
         if (settings_.polish != nullptr && !refining_) {
             refining_ = true;
             tolerance_ *= 1e-4;
-            iteration_limit_ = 4 * result_.iterations + 1000;
+            const Index enough = 4 * result_.iterations + 1000;
+            iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
         }
         if (!(violation_ > tolerance_)) return finish(Status::converged);
     }
@@ -426,6 +427,9 @@ void Task<Real>::advance() {
     const SmoResult solved = smo(block_, tolerance, limit);
     result_.iterations += solved.iterations;
     if (solved.unbounded) return finish(Status::unbounded);
+    // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
+    // round would be the same as this one.
+    if (solved.iterations == 0) return finish(refining_ ? Status::converged : Status::precision);
     for (std::size_t i = 0; i < working_.size(); ++i) {
         const double delta = block_.beta.data()[i] - state_.beta[working_[i]];
         if (delta != 0.0) {

@@ -22,7 +22,14 @@ struct BinarySettings {
     const Blas* polish = nullptr;  ///< if given, and the store has the whole matrix, refine the answer to rounding
 };
 
-enum class Status { converged, max_iterations, time_limit, stopped, unbounded };
+enum class Status {
+    converged,
+    max_iterations,
+    time_limit,
+    stopped,    ///< whoever waits asked for it
+    precision,  ///< rounding hides what is left of the violation
+    unbounded,  ///< the hard margin does not exist
+};
 
 struct BinaryResult {
     std::vector<Index> support;  ///< examples with non-zero coefficient, in the engine's numbering, ascending

@@ -337,6 +337,7 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "max_iter": f"max_iter={self.max_iter} was reached",
             "time_limit": f"time_limit={self.time_limit} was reached",
             "stopped": "a callback asked to stop",
+            "precision": "rounding hides the rest",
         }[self.stop_reason_]
         warnings.warn(
             f"{type(self).__name__} did not converge: {advice} at violation {solution.violation.max():.3g} "

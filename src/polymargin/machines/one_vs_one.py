@@ -95,7 +95,7 @@ class OneVsOneSVC(BinaryMachine):
     converged_ : bool
         Whether every pair met ``tol``.
     stop_reason_ : str
-        "converged", "max_iter", "time_limit" or "stopped".
+        "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
     solver_used_ : str
         "decomposition".
     fit_time_ : float

@@ -73,11 +73,11 @@ void check_conditions() {
             for (Index i = 0; i < n; i += 3) beta[i] = sign[i] * upper[i] / 2;
             const double sum = std::accumulate(beta.begin(), beta.end(), 0.0);
             auto block = block_of<Real>(gram, sign, upper, beta, 128);
-            const double tolerance = std::is_same_v<Real, float> ? 1e-4 : 1e-6;
+            const double tolerance = std::is_same_v<Real, float> ? 1e-3 : 1e-6;
             const SmoResult result = smo(block, tolerance, kNoLimit);
             CHECK(!result.unbounded);
             CHECK(result.violation <= tolerance);
-            CHECK(fresh_violation(block, sign) <= 1.2 * tolerance);
+            CHECK(fresh_violation(block, sign) <= 1.5 * tolerance);
             const auto solution = block.beta.span().first(n);
             CHECK_CLOSE(std::accumulate(solution.begin(), solution.end(), 0.0), sum, 1e-11);
             for (Index i = 0; i < n; ++i) {
