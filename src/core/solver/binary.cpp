@@ -106,6 +106,8 @@ class Task {
     void choose();
     /// Ask the store for the rows of the working set.
     void request_rows(GramStore<Real>& store) const;
+    /// Whether the rows of the working set are there.
+    [[nodiscard]] bool has_rows() const;
     /// Solve the working set and update the gradient; the rows must be there.
     void advance();
 
@@ -350,6 +352,16 @@ void Task<Real>::request_rows(GramStore<Real>& store) const {
     }
 }
 
+template <class Real>
+bool Task<Real>::has_rows() const {
+    if (!pending_.empty()) return false;
+    return std::all_of(added_.begin(), added_.end(), [this](Index s) {
+        const auto& tables = tables_[segment_of(working_[s])];
+        const Index g = global_of(working_[s]);
+        return std::all_of(tables.begin(), tables.end(), [g](const auto& table) { return table->row(g) != nullptr; });
+    });
+}
+
 /// Bring the dense block up to date: the kernel of the variables that came in, the state of all.
 template <class Real>
 void Task<Real>::load_block() {
@@ -540,9 +552,12 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
             if (!task->finished()) task->request_rows(store);
         }
         if (store.fulfil()) {
-            for_unfinished([](Task<Real>& task) {
-                task.advance();
-                if (!task.finished()) task.choose();
+            // A problem goes on alone as long as the rows that it wants are there.
+            for_unfinished([&](Task<Real>& task) {
+                do {
+                    task.advance();
+                    if (!task.finished()) task.choose();
+                } while (!task.finished() && task.has_rows() && !control.stop_requested());
             });
         } else {
             const Status reason = control.cancelled() ? Status::stopped : Status::time_limit;
