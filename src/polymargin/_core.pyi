@@ -1,11 +1,12 @@
 """The compiled core of polymargin: kernels, problems, solvers."""
 
-import enum
 from collections.abc import Sequence
+import enum
 from typing import Annotated
 
 import numpy
 from numpy.typing import NDArray
+
 
 class Data:
     """
@@ -13,25 +14,15 @@ class Data:
     """
 
     @staticmethod
-    def dense(values: Annotated[NDArray, dict(order="C", device="cpu", writable=False)]) -> Data: ...
-    @staticmethod
-    def csr(
-        values: Annotated[NDArray, dict(order="C", device="cpu", writable=False)],
-        columns: Annotated[NDArray, dict(order="C", device="cpu", writable=False)],
-        row_starts: Annotated[NDArray, dict(order="C", device="cpu", writable=False)],
-        rows: int,
-        features: int,
-    ) -> Data: ...
-    @staticmethod
-    def precomputed(values: Annotated[NDArray, dict(order="C", device="cpu", writable=False)]) -> Data: ...
+    def dense(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)]) -> Data: ...
 
-def check_csr(
-    columns: Annotated[NDArray, dict(order="C", device="cpu", writable=False)],
-    row_starts: Annotated[NDArray, dict(order="C", device="cpu", writable=False)],
-    stored: int,
-    rows: int,
-    features: int,
-) -> None:
+    @staticmethod
+    def csr(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], columns: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], row_starts: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], rows: int, features: int) -> Data: ...
+
+    @staticmethod
+    def precomputed(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)]) -> Data: ...
+
+def check_csr(columns: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], row_starts: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], stored: int, rows: int, features: int) -> None:
     """
     Raise ValueError, naming the place, unless the structure of a CSR matrix is sound.
     """
@@ -52,37 +43,12 @@ class Kernel:
 
     def __init__(self, type: KernelType, gamma: float, coef0: float, degree: int) -> None: ...
 
-def train(
-    data: Data,
-    kernel: Kernel,
-    order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order="C", device="cpu", writable=False)],
-    start: tuple | None,
-    tolerance: float,
-    max_iterations: int,
-    time_limit: float,
-    budget_bytes: int,
-    threads: int,
-    progress: object | None,
-) -> dict:
+def train(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], start: tuple | None, tolerance: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
     """
     Solve binary problems on one data set; returns their solutions side by side.
     """
 
-def add_scores(
-    data: Data,
-    rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    vectors: Data,
-    kernel: Kernel,
-    coefficients: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    blocks: Sequence[tuple[tuple[int, int], Sequence[int]]],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    accuracy: float,
-    threads: int,
-) -> None:
+def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """
     Add the scores of some rows to `out`; each support vector's kernel values are computed once.
     """

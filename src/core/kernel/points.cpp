@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -33,18 +35,20 @@ constexpr double kLargestNorm = 1e300;
 }  // namespace
 
 template <class Real>
-Points<Real>::Points(const DataView& data, std::vector<Index> order, std::vector<double> shift, bool copy)
+Points<Real>::Points(const DataView& data, std::vector<Index> order, std::vector<double> shift, bool copy,
+                     const Workers& workers)
     : data_(data), order_(std::move(order)), shift_(std::move(shift)), norms_(order_.size()) {
     if (const auto* dense = std::get_if<DenseView>(&data_)) {
         features_ = dense->features;
         if (copy) copy_ = Buffer<Real>(size() * features_);
-        measure_dense(*dense);
+        workers.for_parts(size(), [&](Range part) { measure_dense(*dense, part); });
     } else if (const auto* csr = std::get_if<CsrView>(&data_)) {
         features_ = csr->features;
-        measure_csr(*csr);
+        workers.for_parts(size(), [&](Range part) { measure_csr(*csr, part); });
     } else if (const auto& matrix = std::get<PrecomputedView>(data_); matrix.rows == matrix.columns) {
-        measure_precomputed(matrix);
+        workers.for_parts(size(), [&](Range part) { measure_precomputed(matrix, part); });
     }
+    for (const Real norm : norms_) max_norm_ = std::max(max_norm_, static_cast<double>(norm));
 }
 
 template <class Real>
@@ -56,15 +60,14 @@ void Points<Real>::record_norm(Index g, double norm, Index row, Index column) {
             " is too large: its square overflows. Scale the data, for example with StandardScaler");
     }
     norms_[g] = static_cast<Real>(norm);
-    max_norm_ = std::max(max_norm_, norm);
 }
 
 template <class Real>
-void Points<Real>::measure_dense(const DenseView& dense) {
+void Points<Real>::measure_dense(const DenseView& dense, Range part) {
     std::vector<Real> row(copy_ ? 0 : features_);
     std::visit(
         [&](const auto& values) {
-            for (Index g = 0; g < size(); ++g) {
+            for (Index g = part.begin; g < part.end; ++g) {
                 Real* x = copy_ ? copy_.data() + g * features_ : row.data();
                 load_row<Real>(values, order_[g], features_, shift_, x);
                 double norm = 0.0;
@@ -77,10 +80,10 @@ void Points<Real>::measure_dense(const DenseView& dense) {
 }
 
 template <class Real>
-void Points<Real>::measure_csr(const CsrView& csr) {
+void Points<Real>::measure_csr(const CsrView& csr, Range part) {
     std::visit(
         [&](const auto& values, const auto& columns, const auto& starts) {
-            for (Index g = 0; g < size(); ++g) {
+            for (Index g = part.begin; g < part.end; ++g) {
                 const Index row = order_[g];
                 double norm = 0.0;
                 for (Index p = starts[row]; p < starts[row + 1]; ++p) {
@@ -99,10 +102,10 @@ void Points<Real>::measure_csr(const CsrView& csr) {
 }
 
 template <class Real>
-void Points<Real>::measure_precomputed(const PrecomputedView& matrix) {
+void Points<Real>::measure_precomputed(const PrecomputedView& matrix, Range part) {
     std::visit(
         [&](const auto& values) {
-            for (Index g = 0; g < size(); ++g) {
+            for (Index g = part.begin; g < part.end; ++g) {
                 const Index row = order_[g];
                 record_norm(g, std::abs(static_cast<double>(values[row * matrix.columns + row])), row, row);
             }
@@ -148,18 +151,30 @@ Index Points<Real>::copy_bytes(const DataView& data, Index points) {
     return dense ? points * dense->features * static_cast<Index>(sizeof(Real)) : 0;
 }
 
-std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel) {
+std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel,
+                           const Workers& workers) {
     const auto* dense = std::get_if<DenseView>(&data);
     if (dense == nullptr || kernel.type != KernelType::rbf || order.empty()) return {};
-    std::vector<double> mean(dense->features, 0.0);
-    std::visit(
-        [&](const auto& values) {
-            for (const Index row : order) {
-                const auto* x = values.data() + row * dense->features;
-                for (Index f = 0; f < dense->features; ++f) mean[f] += static_cast<double>(x[f]);
-            }
-        },
-        dense->values);
+    const Index features = dense->features;
+    std::mutex mutex;
+    std::map<Index, std::vector<double>> sums;  // by part, so that they are added in one order
+    workers.for_parts(std::ssize(order), [&](Range part) {
+        std::vector<double> sum(features, 0.0);
+        std::visit(
+            [&](const auto& values) {
+                for (const Index row : order.subspan(part.begin, part.size())) {
+                    const auto* x = values.data() + row * features;
+                    for (Index f = 0; f < features; ++f) sum[f] += static_cast<double>(x[f]);
+                }
+            },
+            dense->values);
+        const std::lock_guard lock(mutex);
+        sums.emplace(part.begin, std::move(sum));
+    });
+    std::vector<double> mean(features, 0.0);
+    for (const auto& [begin, sum] : sums) {
+        for (Index f = 0; f < features; ++f) mean[f] += sum[f];
+    }
     for (double& m : mean) m /= static_cast<double>(order.size());
     // An absurd mean comes from an absurd value, which `Points` will name; do not spread it over all rows.
     for (double& m : mean) m = std::abs(m) < 1e100 ? m : 0.0;

@@ -6,6 +6,7 @@
 #include "kernel/data.hpp"
 #include "kernel/function.hpp"
 #include "support/buffer.hpp"
+#include "support/workers.hpp"
 
 namespace polymargin {
 
@@ -17,7 +18,9 @@ class Points {
   public:
     /// `shift` is subtracted from every dense point (RBF does not change, and its distances lose fewer digits).
     /// Throws std::invalid_argument, naming row and column, when a squared length overflows double precision.
-    Points(const DataView& data, std::vector<Index> order, std::vector<double> shift, bool copy);
+    /// After a stop request the points are incomplete and must not be used.
+    Points(const DataView& data, std::vector<Index> order, std::vector<double> shift, bool copy,
+           const Workers& workers = {});
 
     [[nodiscard]] Index size() const { return static_cast<Index>(order_.size()); }
     [[nodiscard]] Index features() const { return features_; }
@@ -35,9 +38,9 @@ class Points {
     static Index copy_bytes(const DataView& data, Index points);
 
   private:
-    void measure_dense(const DenseView& dense);
-    void measure_csr(const CsrView& csr);
-    void measure_precomputed(const PrecomputedView& matrix);
+    void measure_dense(const DenseView& dense, Range part);
+    void measure_csr(const CsrView& csr, Range part);
+    void measure_precomputed(const PrecomputedView& matrix, Range part);
     void record_norm(Index g, double norm, Index row, Index column);
 
     DataView data_;
@@ -50,6 +53,7 @@ class Points {
 };
 
 /// The mean of the listed rows when that helps the kernel (RBF on dense data), else nothing.
-[[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel);
+[[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel,
+                                         const Workers& workers = {});
 
 }  // namespace polymargin

@@ -71,8 +71,8 @@ class TileScorer {
 /// Returns false, with nothing done, if the points are too large for the precision.
 template <class Real>
 bool add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, const std::vector<double>& shift,
-                   std::span<double> out, const Blas& blas, const Control& control) {
-    const Points<Real> points(request.data, request.rows, shift, false);
+                   std::span<double> out, ThreadPool& pool, const Blas& blas, const Control& control) {
+    const Points<Real> points(request.data, request.rows, shift, false, {&pool, &control});
     if (std::abs(request.kernel.diagonal(points.max_norm())) + points.max_norm() >
         std::sqrt(std::numeric_limits<Real>::max())) {
         return false;
@@ -81,7 +81,6 @@ bool add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, con
     const std::vector<Real> coefficients(request.coefficients.begin(), request.coefficients.end());
     std::vector<Index> all(request.rows.size());
     std::iota(all.begin(), all.end(), Index{0});
-    ThreadPool pool(request.threads);
     const Index tiles = (points.size() + kRowTile - 1) / kRowTile;
     pool.for_each(tiles, [&](Index tile) {
         if (control.stop_requested()) return;
@@ -98,18 +97,20 @@ bool add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, con
 void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& blas, const Control& control) {
     std::vector<Index> order(rows_of(request.vectors));
     std::iota(order.begin(), order.end(), Index{0});
-    const auto shift = centre(request.vectors, order, request.kernel);
+    ThreadPool pool(request.threads);
+    const Workers workers{&pool, &control};
+    const auto shift = centre(request.vectors, order, request.kernel, workers);
     double largest = 0.0;
     for (const double c : request.coefficients) largest = std::max(largest, std::abs(c));
     if (rows_of(request.vectors) > kSmallProblem) {
-        const Points<float> vectors(request.vectors, order, shift, true);
+        const Points<float> vectors(request.vectors, order, shift, true, workers);
         if (single_precision_suffices(request.kernel, vectors.max_norm(), largest, request.accuracy) &&
-            add_scores_in<float>(request, vectors, shift, out, blas, control)) {
+            add_scores_in<float>(request, vectors, shift, out, pool, blas, control)) {
             return;
         }
     }
-    const Points<double> vectors(request.vectors, order, shift, true);
-    if (!add_scores_in<double>(request, vectors, shift, out, blas, control)) {
+    const Points<double> vectors(request.vectors, order, shift, true, workers);
+    if (!add_scores_in<double>(request, vectors, shift, out, pool, blas, control)) {
         throw std::invalid_argument(
             "the values are too large for this kernel: scale the data as the training data were");
     }

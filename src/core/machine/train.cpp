@@ -23,10 +23,10 @@ Index whole_limit(const TrainRequest& request) {
 }
 
 template <class Real>
-TrainReport train_on(const TrainRequest& request, const Points<Real>& points, const Blas& blas, Control& control) {
+TrainReport train_on(const TrainRequest& request, const Points<Real>& points, ThreadPool& pool, const Blas& blas,
+                     Control& control) {
     const Index n = points.size();
     const Index budget = request.budget_bytes - points.owned_bytes();
-    ThreadPool pool(request.threads);
     const KernelEngine<Real> engine(request.kernel, points, points, blas);
     GramStore<Real> store(engine, budget, pool, control);
     BinarySettings settings = request.settings;
@@ -45,25 +45,27 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, co
 }
 
 template <class Real>
-Points<Real> make_points(const TrainRequest& request, std::vector<double> shift) {
+Points<Real> make_points(const TrainRequest& request, std::vector<double> shift, const Workers& workers) {
     // A copy takes its memory out of the budget; a quarter of it at most, or rows would be recomputed too often.
     const auto size = static_cast<Index>(request.order.size());
     const bool copy = Points<Real>::copy_bytes(request.data, size) <= request.budget_bytes / 4;
-    return Points<Real>(request.data, request.order, std::move(shift), copy);
+    return Points<Real>(request.data, request.order, std::move(shift), copy, workers);
 }
 
 }  // namespace
 
 TrainReport train(const TrainRequest& request, const Blas& blas, Control& control) {
-    const auto shift = centre(request.data, request.order, request.kernel);
+    ThreadPool pool(request.threads);
+    const Workers workers{&pool, &control};
+    const auto shift = centre(request.data, request.order, request.kernel, workers);
     if (static_cast<Index>(request.order.size()) > kSmallProblem) {
-        const auto points = make_points<float>(request, shift);
+        const auto points = make_points<float>(request, shift, workers);
         const double largest = *std::max_element(request.upper.begin(), request.upper.end());
         if (single_precision_suffices(request.kernel, points.max_norm(), largest, request.settings.tolerance / 2)) {
-            return train_on<float>(request, points, blas, control);
+            return train_on<float>(request, points, pool, blas, control);
         }
     }
-    return train_on<double>(request, make_points<double>(request, shift), blas, control);
+    return train_on<double>(request, make_points<double>(request, shift, workers), pool, blas, control);
 }
 
 }  // namespace polymargin

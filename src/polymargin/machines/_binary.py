@@ -245,7 +245,9 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"class {empty!r} has no example with positive sample_weight; leave its rows out or give them weight"
             )
-        if isinstance(self.class_weight, str):  # "balanced": by weight, so that weight 2 equals two rows
+        if self.class_weight is None:
+            factors = np.ones(len(classes))
+        elif isinstance(self.class_weight, str):  # "balanced": by weight, so that weight 2 equals two rows
             factors = counts.sum() / (len(classes) * counts)
         else:
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+
+#include "support/control.hpp"
+#include "support/thread_pool.hpp"
+
+namespace polymargin {
+
+/// Who does a long pass over examples, and who may end it early: with neither, it is one plain loop.
+struct Workers {
+    ThreadPool* pool = nullptr;
+    const Control* control = nullptr;
+
+    /// Call `work(part)` for consecutive parts of [0, count). Parts do not depend on the number of threads. After a
+    /// stop request the rest is left undone.
+    void for_parts(Index count, const std::function<void(Range)>& work) const {
+        constexpr Index size = 1024;
+        const auto task = [&](Index part) {
+            if (control != nullptr && control->stop_requested()) return;
+            work({part * size, std::min(count, (part + 1) * size)});
+        };
+        const Index parts = (count + size - 1) / size;
+        if (pool != nullptr) return pool->for_each(parts, task);
+        for (Index part = 0; part < parts; ++part) task(part);
+    }
+};
+
+}  // namespace polymargin
