@@ -31,7 +31,7 @@ demo: build
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.extra-test core-test
-	$(BIN)/python -m pytest
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest
 
 core-test: $(VENV)/.tools
 	$(BIN)/cmake -S . -B build/core -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \

@@ -433,9 +433,9 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("the fitted state is damaged: support_ names columns the kernel does not have; fit again")
         return X
 
+    @abstractmethod
     def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
         """Return ranges of support vectors with the score columns their rows of ``dual_coef_`` go to."""
-        raise NotImplementedError
 
     def _add_scores(
         self,

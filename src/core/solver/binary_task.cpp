@@ -1,0 +1,387 @@
+#include "solver/binary_task.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "solver/accumulate.hpp"
+#include "solver/polish.hpp"
+
+namespace polymargin {
+namespace {
+
+/// Problems with more examples than this take in fewer variables in a round.
+constexpr Index kLongRow = 8192;
+
+/// A hard margin below this share of the largest example is taken for none: see `inseparable`.
+constexpr double kSmallestMargin = 1e-4;
+
+/// A working set is solved to this share of the violation it came with: further would be wasted on a part of the
+/// problem.
+constexpr double kInnerShare = 0.1;
+
+/// The examples with the smallest keys so far, at most `count` of them: a heap with the largest on top.
+class Smallest {
+  public:
+    explicit Smallest(Index count, double limit) : count_(count), limit_(limit) { heap_.reserve(count); }
+
+    void offer(double key, Index t) {
+        if (!(key < limit_)) return;
+        if (std::ssize(heap_) == count_) {
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+        }
+        heap_.emplace_back(key, t);
+        std::push_heap(heap_.begin(), heap_.end());
+        if (std::ssize(heap_) == count_) limit_ = heap_.front().first;
+    }
+    void append_to(std::vector<Index>& out) const {
+        for (const auto& [key, t] : heap_) out.push_back(t);
+    }
+
+  private:
+    Index count_;
+    double limit_;  // keys from here on need not apply
+    std::vector<std::pair<double, Index>> heap_;
+};
+
+}  // namespace
+
+template <class Real>
+BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const double> upper,
+                             const BinarySettings& settings, Index capacity, SmoBlock<Real> block)
+    : problem_(problem),
+      upper_(upper),
+      settings_(settings),
+      runs_(runs_of(problem)),
+      tolerance_(settings.tolerance),
+      iteration_limit_(settings.max_iterations),
+      capacity_(capacity),
+      block_(std::move(block)) {
+    if (problem.segments.empty() || problem.segments.size() > 2) {
+        throw std::invalid_argument("a binary problem has one or two ranges of examples");
+    }
+    const Index n = problem.size();
+    state_.beta.assign(n, 0.0);
+    state_.f.resize(n);
+    slot_.assign(n, -1);
+    for (const Run& run : runs_) {
+        std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
+        const auto bounds = upper.subspan(run.global, run.size);
+        hard_ = hard_ || std::any_of(bounds.begin(), bounds.end(), [](double c) { return std::isinf(c); });
+    }
+    Index local = 0;
+    for (const Range& s : problem.segments) {
+        offsets_.push_back(local);
+        local += s.size();
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::open_tables(GramStore<Real>& store, SharedTables<Real>& shared) {
+    const auto& segments = problem_.segments;
+    tables_.resize(segments.size());
+    for (std::size_t a = 0; a < segments.size(); ++a) {
+        for (std::size_t b = 0; b < segments.size(); ++b) {
+            tables_[a].push_back(a == b ? shared.get(segments[a]) : store.open(segments[a], segments[b]));
+        }
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::close_tables(GramStore<Real>& store) {
+    for (std::size_t a = 0; a < tables_.size(); ++a) {
+        for (std::size_t b = 0; b < tables_.size(); ++b) {
+            if (a != b) store.close(*tables_[a][b]);
+        }
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::start_from(const BinaryStart& start) {
+    for (std::size_t i = 0; i < start.support.size(); ++i)
+        pending_.emplace_back(local_of(start.support[i]), start.beta[i]);
+}
+
+template <class Real>
+void BinaryTask<Real>::finish(Status reason) {
+    finished_ = true;
+    const bool good = violation_ <= settings_.tolerance && reason != Status::unbounded;
+    result_.status = good ? Status::converged : reason;
+    if (reason == Status::converged && settings_.polish != nullptr) polish_solution();
+}
+
+template <class Real>
+std::vector<Index> BinaryTask<Real>::spread(Index count) const {
+    // At the start all examples violate alike: take them evenly from both sides.
+    std::vector<Index> wanted;
+    for (const double sign : {1.0, -1.0}) {
+        Index side = 0;
+        for (const Run& run : runs_) side += run.sign == sign ? run.size : 0;
+        const Index take = std::min(side, count / 2);
+        Index seen = 0;
+        for (const Run& run : runs_) {
+            if (run.sign != sign) continue;
+            for (Index i = 0; i < run.size; ++i, ++seen) {
+                if (seen * take / side != (seen + 1) * take / side) wanted.push_back(run.local + i);
+            }
+        }
+    }
+    return wanted;
+}
+
+template <class Real>
+std::vector<Index> BinaryTask<Real>::worst(const Violation& v, Index count) const {
+    Smallest up(count / 2, v.highest_low - tolerance_), low(count / 2, -v.lowest_up - tolerance_);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const Index t = run.local + i;
+            const double bound = upper_[run.global + i];
+            const double f = state_.f[t], b = state_.beta[t];
+            if (run.sign > 0 ? b < bound : b < 0.0) up.offer(f, t);
+            if (run.sign > 0 ? b > 0.0 : b > -bound) low.offer(-f, t);
+        }
+    }
+    std::vector<Index> wanted;
+    up.append_to(wanted);
+    low.append_to(wanted);
+    return wanted;
+}
+
+template <class Real>
+void BinaryTask<Real>::choose() {
+    if (!pending_.empty()) return;
+    const Violation v = violation(runs_, state_, upper_);
+    violation_ = v.size();
+    if (!(violation_ > settings_.tolerance)) {
+        // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
+        if (settings_.polish != nullptr && !refining_) {
+            refining_ = true;
+            tolerance_ *= 1e-4;
+            const Index enough = 4 * result_.iterations + 1000;
+            iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
+        }
+        if (!(violation_ > tolerance_)) return finish(Status::converged);
+    }
+    if (iteration_limit_ >= 0 && result_.iterations >= iteration_limit_) {
+        return finish(refining_ ? Status::converged : Status::max_iterations);
+    }
+    if (inseparable()) return finish(Status::unbounded);
+    // Long rows are dear: ask for fewer at a time, and choose them better.
+    const Index entrants =
+        std::min(capacity_, problem_.size() > kLongRow ? settings_.entrants / 2 : settings_.entrants);
+    const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
+    fresh_ = false;
+    take_in(wanted);
+}
+
+/// Whether a hard-margin problem shows no sign of being separable. With S the sum of the positive coefficients, b / S
+/// names a point of the convex hull of either side, and |phi'b|^2 / S^2 is their squared distance, at least that of the
+/// hulls. When it is tiny and the current direction still has examples on the wrong side, the hulls meet.
+template <class Real>
+bool BinaryTask<Real>::inseparable() const {
+    if (!hard_) return false;
+    double sum = 0.0, square = 0.0, largest = 0.0;
+    double margin = std::numeric_limits<double>::infinity();
+    const double offset = intercept(runs_, state_, upper_);
+    for (const Run& run : runs_) {
+        for (Index t = run.local; t < run.local + run.size; ++t) {
+            sum += std::max(0.0, state_.beta[t]);
+            square += state_.beta[t] * (state_.f[t] + run.sign);
+            margin = std::min(margin, 1.0 + run.sign * (state_.f[t] + offset));
+        }
+    }
+    for (Index s = 0; s < std::ssize(working_); ++s) {
+        largest = std::max(largest, static_cast<double>(block_.diagonal.data()[s]));
+    }
+    return sum > 0.0 && margin <= 0.0 && square <= kSmallestMargin * kSmallestMargin * largest * sum * sum;
+}
+
+/// Give every wanted variable a slot of the working set: a new one while there is room, then the slots of variables
+/// that are not wanted and at a bound, then of those that are not wanted and free.
+template <class Real>
+void BinaryTask<Real>::take_in(std::span<const Index> wanted) {
+    std::vector<char> keep(working_.size(), 0);
+    for (const Index t : wanted) {
+        if (slot_[t] >= 0) keep[slot_[t]] = 1;
+    }
+    std::vector<Index> free_slots[2];
+    for (std::size_t s = 0; s < working_.size(); ++s) {
+        if (!keep[s]) free_slots[is_free(working_[s])].push_back(static_cast<Index>(s));
+    }
+    added_.clear();
+    for (const Index t : wanted) {
+        if (slot_[t] >= 0) continue;
+        Index s = static_cast<Index>(working_.size());
+        if (s < capacity_) {
+            working_.push_back(t);
+        } else {
+            auto& from = free_slots[0].empty() ? free_slots[1] : free_slots[0];
+            if (from.empty()) break;
+            s = from.back();
+            from.pop_back();
+            slot_[working_[s]] = -1;
+            working_[s] = t;
+        }
+        slot_[t] = s;
+        added_.push_back(s);
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::request_rows(GramStore<Real>& store) const {
+    std::vector<Index> rows;
+    const auto request = [&](auto&& each) {
+        for (std::size_t a = 0; a < tables_.size(); ++a) {
+            rows.clear();
+            each([&](Index t) {
+                if (segment_of(t) == a) rows.push_back(global_of(t));
+            });
+            for (const auto& table : tables_[a]) store.request(table, rows);
+        }
+    };
+    if (!pending_.empty()) {
+        request([&](auto&& take) {
+            for (std::size_t i = 0; i < pending_batch(); ++i) take(pending_[pending_.size() - 1 - i].first);
+        });
+    } else {
+        request([&](auto&& take) {
+            for (const Index t : working_) take(t);
+        });
+    }
+}
+
+template <class Real>
+bool BinaryTask<Real>::has_rows() const {
+    if (!pending_.empty()) return false;
+    return std::all_of(added_.begin(), added_.end(), [this](Index s) {
+        const auto& tables = tables_[segment_of(working_[s])];
+        const Index g = global_of(working_[s]);
+        return std::all_of(tables.begin(), tables.end(), [g](const auto& table) { return table->row(g) != nullptr; });
+    });
+}
+
+/// Bring the dense block up to date: the kernel of the variables that came in, the state of all.
+template <class Real>
+void BinaryTask<Real>::load_block() {
+    const auto q = static_cast<Index>(working_.size());
+    block_.resize(q, capacity_);
+    for (Index s = 0; s < q; ++s) {
+        const Index t = working_[s];
+        const Run& run = run_of(t);
+        const double bound = upper_[run.global + t - run.local];
+        block_.beta.data()[s] = state_.beta[t];
+        block_.f.data()[s] = static_cast<Real>(state_.f[t]);
+        block_.lower.data()[s] = run.sign > 0 ? 0.0 : -bound;
+        block_.upper.data()[s] = run.sign > 0 ? bound : 0.0;
+    }
+    // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
+    // of neighbouring slots share cache lines.
+    constexpr std::size_t group = 16;
+    for (std::size_t start = 0; start < added_.size(); start += group) {
+        load_columns(std::span(added_).subspan(start, std::min(group, added_.size() - start)));
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::load_columns(std::span<const Index> slots) {
+    const auto q = std::ssize(working_);
+    const bool pair = offsets_.size() > 1;
+    const Index border = pair ? offsets_[1] : problem_.size();
+    for (const Index s : slots) {
+        const std::size_t a = segment_of(working_[s]);
+        const Index g = global_of(working_[s]);
+        const Real* first = tables_[a][0]->row(g);
+        const Real* second = pair ? tables_[a][1]->row(g) : first;
+        Real* row = block_.kernel.data() + s * block_.stride;
+        for (Index u = 0; u < q; ++u) {
+            const Index t = working_[u];
+            row[u] = t < border ? first[t] : second[t - border];
+        }
+        block_.diagonal.data()[s] = row[s];
+    }
+    for (Index u = 0; u < q; ++u) {
+        Real* row = block_.kernel.data() + u * block_.stride;
+        for (const Index s : slots) row[s] = block_.kernel.data()[s * block_.stride + u];
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::add_to_gradient(std::span<const Index> locals, std::span<const double> change) {
+    std::vector<const Real*> rows(locals.size());
+    for (std::size_t b = 0; b < offsets_.size(); ++b) {
+        for (std::size_t i = 0; i < locals.size(); ++i) {
+            rows[i] = tables_[segment_of(locals[i])][b]->row(global_of(locals[i]));
+        }
+        accumulate<Real>(rows, change, state_.f.data() + offsets_[b], problem_.segments[b].size());
+    }
+}
+
+template <class Real>
+void BinaryTask<Real>::advance() {
+    std::vector<Index> moved;
+    std::vector<double> change;
+    if (!pending_.empty()) {
+        for (std::size_t i = pending_batch(); i > 0; --i) {
+            moved.push_back(pending_.back().first);
+            change.push_back(pending_.back().second);
+            state_.beta[moved.back()] = change.back();
+            pending_.pop_back();
+        }
+        fresh_ = false;
+        return add_to_gradient(moved, change);
+    }
+    load_block();
+    const double tolerance = std::max(tolerance_ / 2, violation_ * kInnerShare);
+    Index limit = 100 * static_cast<Index>(working_.size());
+    if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - result_.iterations);
+    const SmoResult solved = smo(block_, tolerance, limit);
+    result_.iterations += solved.iterations;
+    if (solved.unbounded) return finish(Status::unbounded);
+    // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
+    // round would be the same as this one.
+    if (solved.iterations == 0) return finish(refining_ ? Status::converged : Status::precision);
+    for (std::size_t i = 0; i < working_.size(); ++i) {
+        const double delta = block_.beta.data()[i] - state_.beta[working_[i]];
+        if (delta != 0.0) {
+            moved.push_back(working_[i]);
+            change.push_back(delta);
+            state_.beta[working_[i]] = block_.beta.data()[i];
+        }
+    }
+    add_to_gradient(moved, change);
+}
+
+template <class Real>
+void BinaryTask<Real>::polish_solution() {
+    const auto value = [this](Index i, Index j) {
+        const std::size_t b = segment_of(j);
+        return static_cast<double>(tables_[segment_of(i)][b]->row(global_of(i))[j - offsets_[b]]);
+    };
+    const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
+        add_to_gradient(which, change);
+    };
+    polish(runs_, upper_, state_, {value, moved}, *settings_.polish);
+}
+
+template <class Real>
+BinaryResult BinaryTask<Real>::take_result() {
+    result_.violation = violation(runs_, state_, upper_).size();
+    result_.intercept = intercept(runs_, state_, upper_);
+    result_.objectives = objectives(runs_, state_, upper_, result_.intercept);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double b = state_.beta[run.local + i];
+            if (b != 0.0) {
+                result_.support.push_back(run.global + i);
+                result_.beta.push_back(b);
+            }
+        }
+    }
+    return std::move(result_);
+}
+
+template class BinaryTask<float>;
+template class BinaryTask<double>;
+
+}  // namespace polymargin

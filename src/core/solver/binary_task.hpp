@@ -1,0 +1,138 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "kernel/gram.hpp"
+#include "problem/binary.hpp"
+#include "solver/binary.hpp"
+#include "solver/smo.hpp"
+
+namespace polymargin {
+
+template <class Real>
+using Table = std::shared_ptr<RowTable<Real>>;
+
+/// The tables that several problems read: rows of a segment against the same segment.
+template <class Real>
+class SharedTables {
+  public:
+    explicit SharedTables(GramStore<Real>& store) : store_(store) {}
+
+    Table<Real> get(Range segment) {
+        auto& table = tables_[{segment.begin, segment.end}];
+        if (!table) table = store_.open(segment, segment);
+        return table;
+    }
+
+  private:
+    GramStore<Real>& store_;
+    std::map<std::pair<Index, Index>, Table<Real>> tables_;
+};
+
+/// One binary problem under way: a point of its dual, its gradient, and the working set with its dense block.
+template <class Real>
+class BinaryTask {
+  public:
+    BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const BinarySettings& settings,
+               Index capacity, SmoBlock<Real> block);
+
+    void open_tables(GramStore<Real>& store, SharedTables<Real>& shared);
+    /// Free the rows that no other problem reads.
+    void close_tables(GramStore<Real>& store);
+    /// Begin with a feasible point instead of zero.
+    void start_from(const BinaryStart& start);
+
+    [[nodiscard]] bool finished() const { return finished_; }
+    [[nodiscard]] double violation_size() const { return violation_; }
+    [[nodiscard]] Index iterations() const { return result_.iterations; }
+
+    /// Choose the next working set, or finish.
+    void choose();
+    /// Ask the store for the rows of the working set.
+    void request_rows(GramStore<Real>& store) const;
+    /// Whether the rows of the working set are there.
+    [[nodiscard]] bool has_rows() const;
+    /// Solve the working set and update the gradient; the rows must be there.
+    void advance();
+
+    /// End here. An answer good enough counts as converged, even if it was to become better still.
+    void finish(Status reason);
+    BinaryResult take_result();
+    SmoBlock<Real> take_block() { return std::move(block_); }
+
+  private:
+    [[nodiscard]] Index local_of(Index global) const {
+        const std::size_t s = segment_of_global(global);
+        return offsets_[s] + global - problem_.segments[s].begin;
+    }
+    [[nodiscard]] std::size_t segment_of_global(Index global) const {
+        const auto& segments = problem_.segments;
+        const auto s = std::find_if(segments.begin(), segments.end(), [&](Range r) { return r.contains(global); });
+        if (s == segments.end()) throw std::invalid_argument("a start names an example that the problem does not have");
+        return static_cast<std::size_t>(s - segments.begin());
+    }
+    [[nodiscard]] std::size_t segment_of(Index local) const {
+        std::size_t s = offsets_.size() - 1;
+        while (offsets_[s] > local) --s;
+        return s;
+    }
+    [[nodiscard]] Index global_of(Index local) const {
+        const std::size_t s = segment_of(local);
+        return problem_.segments[s].begin + local - offsets_[s];
+    }
+    [[nodiscard]] const Run& run_of(Index local) const {
+        auto run = runs_.begin();
+        while (local >= run->local + run->size) ++run;
+        return *run;
+    }
+
+    [[nodiscard]] bool is_free(Index local) const {
+        const Run& run = run_of(local);
+        const double size = std::abs(state_.beta[local]);
+        return size > 0.0 && size < upper_[run.global + local - run.local];
+    }
+    [[nodiscard]] std::size_t pending_batch() const {
+        return std::min(pending_.size(), static_cast<std::size_t>(capacity_));
+    }
+
+    [[nodiscard]] bool inseparable() const;
+    [[nodiscard]] std::vector<Index> spread(Index count) const;
+    [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
+    void take_in(std::span<const Index> wanted);
+    void polish_solution();
+    void load_block();
+    void load_columns(std::span<const Index> slots);
+    void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
+
+    const BinaryProblem& problem_;
+    std::span<const double> upper_;
+    const BinarySettings& settings_;
+    std::vector<Run> runs_;
+    double tolerance_;
+    Index iteration_limit_;  // -1: none
+    Index capacity_;         // most variables in the working set
+    SmoBlock<Real> block_;
+    std::vector<Index> offsets_;
+    std::vector<std::vector<Table<Real>>> tables_;
+    BinaryState state_;
+    std::vector<Index> working_;                     // the variable in each slot of the block
+    std::vector<Index> slot_;                        // the slot of each variable, -1 if it has none
+    std::vector<Index> added_;                       // slots filled by the last choice
+    std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
+    double violation_ = std::numeric_limits<double>::infinity();
+    bool refining_ = false;  // is tol met, and the answer made better still for polishing?
+    bool hard_ = false;      // is a bound infinite?
+    bool fresh_ = true;
+    bool finished_ = false;
+    BinaryResult result_;
+};
+
+}  // namespace polymargin
