@@ -14,7 +14,7 @@ constexpr Index kRowTile = 256;
 /// What may go into chunks, which are fast but cannot be given to rows of another length. More than this is not faster:
 /// the system has to clear room for large pages.
 constexpr Index chunk_bytes(Index budget) {
-    return std::min<Index>(budget / 4, 16'000'000);
+    return std::min<Index>(budget / 4, 64'000'000);
 }
 constexpr Index kBlockSize = 32768;
 constexpr Index kSymmetricTile = 256;
