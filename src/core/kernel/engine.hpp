@@ -26,9 +26,6 @@ class KernelEngine {
     [[nodiscard]] Index rows() const { return rows_.size(); }
     [[nodiscard]] Index columns() const { return columns_.size(); }
 
-    /// Blocks of at most this many columns keep the operands of the product in cache and a stop request short.
-    static constexpr Index kTile = 512;
-
   private:
     /// Memory of one block, handed from block to block so that it is allocated once for each thread.
     struct Scratch {

@@ -13,7 +13,9 @@
 namespace polymargin {
 namespace {
 
+/// Rows and support vectors of one block: its kernel values stay in the cache, and a stop request is soon seen.
 constexpr Index kRowTile = 128;
+constexpr Index kVectorTile = 512;
 
 /// The scores of one tile of rows.
 template <class Real>
@@ -25,14 +27,14 @@ class TileScorer {
           engine_(engine),
           coefficients_(coefficients),
           blas_(blas),
-          values_(kRowTile * KernelEngine<Real>::kTile),
+          values_(kRowTile * kVectorTile),
           sums_(kRowTile * request.height) {}
 
     void add(std::span<const Index> rows, std::span<double> out) {
         for (const ScoreBlock& block : request_.blocks) {
             std::fill_n(sums_.data(), static_cast<Index>(rows.size()) * request_.height, Real(0));
-            for (Index s = block.vectors.begin; s < block.vectors.end; s += KernelEngine<Real>::kTile) {
-                add_vectors(rows, {s, std::min(block.vectors.end, s + KernelEngine<Real>::kTile)},
+            for (Index s = block.vectors.begin; s < block.vectors.end; s += kVectorTile) {
+                add_vectors(rows, {s, std::min(block.vectors.end, s + kVectorTile)},
                             static_cast<Index>(block.columns.size()));
             }
             scatter(block, static_cast<Index>(rows.size()), out);

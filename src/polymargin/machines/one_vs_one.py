@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from polymargin.decision import adag, dag, pair_index, pair_list, vote_scores, votes
-from polymargin.machines._binary import BinaryMachine, Floats, Ints
+from polymargin.machines._binary import BinaryMachine
 from polymargin.machines._data import Matrix
+from polymargin.machines._solution import Floats, Ints
 
 
 class OneVsOneSVC(BinaryMachine):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.machines._binary import BinaryMachine, Floats, Ints
+from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._solution import Floats, Ints
 
 
 class OneVsRestSVC(BinaryMachine):

@@ -1,0 +1,66 @@
+"""What goes into the solver and what comes out of it, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """The examples that take part, sorted by class: example ``g`` of the core is row ``order[g]`` of ``X``."""
+
+    order: Ints
+    bounds: Ints  # class c is [bounds[c], bounds[c + 1])
+    upper: Floats  # C_i of each example, in this order
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.bounds) - 1
+
+    def class_of(self, examples: Ints) -> Ints:
+        """Return the classes of some examples, by their numbers in the core."""
+        return np.searchsorted(self.bounds, examples, side="right") - 1
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The solved binary problems: coefficients of problem p are ``[starts[p], starts[p + 1])``."""
+
+    starts: Ints
+    support: Ints
+    beta: Floats
+    intercept: Floats
+    primal: Floats
+    dual: Floats
+    violation: Floats
+    iterations: Ints
+    status: list[str]
+    evaluations: int
+
+    @property
+    def problem(self) -> Ints:
+        """The problem that each coefficient belongs to."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the solver stopped: "converged", or the first other reason."""
+        return next((s for s in self.status if s != "converged"), "converged")
+
+    @property
+    def gap(self) -> float:
+        """The relative duality gap of all problems together."""
+        return relative_gap(float(self.primal.sum()), float(self.dual.sum()))
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Return (primal - dual) / max(|primal|, |dual|), 0 when both are 0."""
+    scale = max(abs(primal), abs(dual))
+    return (primal - dual) / scale if scale > 0 else 0.0
