@@ -29,6 +29,16 @@ std::vector<Range> even_parts(Range range, Index most) {
     return parts;
 }
 
+/// Cut rows against `columns` into blocks for `each(rows, columns)`.
+template <class Each>
+void for_blocks(Index row_count, Range columns, Each&& each) {
+    for (const Range rows : even_parts({0, row_count}, kRowTile)) {
+        // Few rows allow many columns: what counts is that the products of a block stay in the cache.
+        const Index most_columns = std::clamp<Index>(kBlockSize / rows.size(), 128, 2048);
+        for (const Range part : even_parts(columns, most_columns)) each(rows, part);
+    }
+}
+
 template <class Real>
 void mirror(const Real* from, Real* to, Index rows, Index columns, Index stride) {
     constexpr Index strip = 16;
@@ -55,30 +65,54 @@ Index GramStore<Real>::capacity(Index length) const {
 }
 
 template <class Real>
-void GramStore<Real>::compute_whole() {
-    const Index n = size();
-    const Index stride = padded<Real>(n);
-    matrix_ = Buffer<Real>(n * stride);
-    const Index tiles = (n + kSymmetricTile - 1) / kSymmetricTile;
-    std::vector<Index> all(n);
-    std::iota(all.begin(), all.end(), Index{0});
-    // A task is one tile of the upper triangle, so that the work is even.
-    std::vector<std::pair<Index, Index>> pairs;
-    for (Index a = 0; a < tiles; ++a) {
-        for (Index b = a; b < tiles; ++b) pairs.emplace_back(a * kSymmetricTile, b * kSymmetricTile);
+void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
+    // A task is one tile of an upper triangle, so that the work is even.
+    struct Tile {
+        const Square* square;
+        Range rows, columns;
+    };
+    squares_.clear();
+    squares_.reserve(ranges.size());
+    Index entries = 0;
+    for (const Range range : ranges) entries += range.size() * padded<Real>(range.size());
+    square_values_ = Buffer<Real>(entries);
+    std::vector<Tile> tiles;
+    Real* values = square_values_.data();
+    for (const Range range : ranges) {
+        const Index stride = padded<Real>(range.size());
+        squares_.push_back({range, stride, values});
+        values += range.size() * stride;
+        const auto parts = even_parts(range, kSymmetricTile);
+        for (std::size_t r = 0; r < parts.size(); ++r) {
+            for (std::size_t c = r; c < parts.size(); ++c) tiles.push_back({&squares_.back(), parts[r], parts[c]});
+        }
+        evaluations_ += range.size() * (range.size() + 1) / 2;
     }
-    pool_.for_each(static_cast<Index>(pairs.size()), [&](Index task) {
+    std::vector<Index> all(size());
+    std::iota(all.begin(), all.end(), Index{0});
+    pool_.for_each(std::ssize(tiles), [&](Index task) {
         if (control_.stop_requested()) return;
-        const auto [r, c] = pairs[task];
-        const Index rows = std::min(kSymmetricTile, n - r);
-        const Index columns = std::min(kSymmetricTile, n - c);
-        Real* tile = matrix_.data() + r * stride + c;
-        std::vector<Real*> out(rows);
-        for (Index i = 0; i < rows; ++i) out[i] = tile + i * stride;
-        engine_.block(std::span(all).subspan(r, rows), {c, c + columns}, out);
-        if (r != c) mirror(tile, matrix_.data() + c * stride + r, rows, columns, stride);
+        const auto& [square, rows, columns] = tiles[task];
+        const auto at = [&](Index r, Index c) {
+            return square->values + (r - square->range.begin) * square->stride + c - square->range.begin;
+        };
+        std::vector<Real*> out(rows.size());
+        for (Index i = 0; i < rows.size(); ++i) out[i] = at(rows.begin + i, columns.begin);
+        engine_.block(std::span(all).subspan(rows.begin, rows.size()), columns, out);
+        if (rows.begin != columns.begin) {
+            mirror(at(rows.begin, columns.begin), at(columns.begin, rows.begin), rows.size(), columns.size(),
+                   square->stride);
+        }
     });
-    evaluations_ += n * (n + 1) / 2;
+}
+
+template <class Real>
+auto GramStore<Real>::square_around(Range rows, Range columns) const -> const Square* {
+    const auto inside = [](Range part, Range range) { return range.begin <= part.begin && part.end <= range.end; };
+    const auto found = std::find_if(squares_.begin(), squares_.end(), [&](const Square& square) {
+        return inside(rows, square.range) && inside(columns, square.range);
+    });
+    return found == squares_.end() ? nullptr : &*found;
 }
 
 template <class Real>
@@ -87,10 +121,10 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
     table->rows_ = rows;
     table->columns_ = columns;
     table->present_.assign(rows.size(), nullptr);
-    if (whole()) {
-        const Index stride = padded<Real>(size());
+    if (const Square* square = square_around(rows, columns)) {
+        Real* first = square->values + columns.begin - square->range.begin;
         for (Index g = rows.begin; g < rows.end; ++g) {
-            table->present_[g - rows.begin] = matrix_.data() + g * stride + columns.begin;
+            table->present_[g - rows.begin] = first + (g - square->range.begin) * square->stride;
         }
     } else {
         table->last_use_.assign(rows.size(), 0);
@@ -197,11 +231,9 @@ bool GramStore<Real>::fulfil() {
     };
     std::vector<Block> blocks;
     for (const Group& g : groups) {
-        for (const Range rows : even_parts({0, std::ssize(g.rows)}, kRowTile)) {
-            // Few rows allow many columns: what counts is that the products of a block stay in the cache.
-            const Index most_columns = std::clamp<Index>(kBlockSize / rows.size(), 128, 2048);
-            for (const Range columns : even_parts(g.columns, most_columns)) blocks.push_back({&g, rows, columns});
-        }
+        for_blocks(std::ssize(g.rows), g.columns, [&](Range rows, Range columns) {
+            blocks.push_back({&g, rows, columns});
+        });
     }
     pool_.for_each(std::ssize(blocks), [&](Index task) {
         if (control_.stop_requested()) return;
@@ -214,6 +246,43 @@ bool GramStore<Real>::fulfil() {
     return !control_.stop_requested();
 }
 
+template <class Real>
+void PrivateRows<Real>::open(Range first, Range second) {
+    values_.reserve(bytes(first, second) / static_cast<Index>(sizeof(Real)));
+    for (auto& table : tables_) {
+        table = std::make_shared<RowTable<Real>>();
+        table->rows_ = first;
+        table->columns_ = second;
+        table->present_.assign(first.size(), nullptr);
+        std::swap(first, second);
+    }
+}
+
+template <class Real>
+void PrivateRows<Real>::compute(RowTable<Real>& table, std::span<const Index> rows) {
+    const Index stride = padded<Real>(table.columns_.size());
+    Real* base = values_.data();
+    if (&table == tables_[1].get()) base += tables_[0]->rows_.size() * padded<Real>(tables_[0]->columns_.size());
+    std::vector<Index> absent;
+    std::vector<Real*> out;
+    for (const Index g : rows) {
+        Real*& row = table.present_[g - table.rows_.begin];
+        if (row != nullptr) continue;
+        row = base + (g - table.rows_.begin) * stride;
+        absent.push_back(g);
+        out.push_back(row);
+    }
+    if (absent.empty()) return;
+    for_blocks(std::ssize(absent), table.columns_, [&](Range part, Range columns) {
+        std::vector<Real*> begin(out.begin() + part.begin, out.begin() + part.end);
+        for (Real*& row : begin) row += columns.begin - table.columns_.begin;
+        engine_.block(std::span(absent).subspan(part.begin, part.size()), columns, begin);
+    });
+    evaluations_ += std::ssize(absent) * table.columns_.size();
+}
+
+template class PrivateRows<float>;
+template class PrivateRows<double>;
 template class RowTable<float>;
 template class RowTable<double>;
 template class GramStore<float>;

@@ -23,15 +23,18 @@ class RowTable {
   private:
     template <class>
     friend class GramStore;
+    template <class>
+    friend class PrivateRows;
     Range rows_, columns_;
     std::vector<Real*> present_;
     std::vector<std::int64_t> last_use_;  // empty when the table is a view of the whole matrix
 };
 
 /// The one place where kernel values of the training examples are kept. Problems open tables, ask for rows, and all
-/// rows asked for in a round are computed together, each once, in blocks, by all threads. There are two modes:
+/// rows asked for in a round are computed together, each once, in blocks, by all threads. There are two ways:
 ///
-/// - *whole*: the full symmetric matrix is computed up front (half the work) and tables are views of it;
+/// - *squares*: the full symmetric matrix, or the matrix of each class against itself, is computed up front (half the
+///   work) and tables within a square are views of it;
 /// - *rows*: a row is computed when first asked for and kept until the budget is needed for others, least recently
 ///   used first.
 ///
@@ -42,10 +45,13 @@ class GramStore {
   public:
     GramStore(const KernelEngine<Real>& engine, Index budget_bytes, ThreadPool& pool, const Control& control);
 
-    /// Compute the whole matrix; needs `size^2` entries of the budget. Tables opened before stay as they are.
-    void compute_whole();
-    [[nodiscard]] bool whole() const { return static_cast<bool>(matrix_); }
-    static Index whole_bytes(Index size) { return size * padded<Real>(size) * static_cast<Index>(sizeof(Real)); }
+    /// Compute the matrix of each range against itself; needs `square_bytes` of the budget for each. Tables opened
+    /// before stay as they are.
+    void compute_squares(std::span<const Range> ranges);
+    void compute_whole() { compute_squares(std::vector<Range>{{0, size()}}); }
+    [[nodiscard]] bool whole() const { return has_square({0, size()}); }
+    [[nodiscard]] bool has_square(Range range) const { return square_around(range, range) != nullptr; }
+    static Index square_bytes(Index size) { return size * padded<Real>(size) * static_cast<Index>(sizeof(Real)); }
 
     [[nodiscard]] std::shared_ptr<RowTable<Real>> open(Range rows, Range columns);
     /// Free the rows of a table that nobody else will read.
@@ -61,6 +67,10 @@ class GramStore {
     /// Rows of `length` entries that can be held at once, whatever was held before.
     [[nodiscard]] Index capacity(Index length) const;
     [[nodiscard]] ThreadPool& pool() { return pool_; }
+    [[nodiscard]] const KernelEngine<Real>& engine() const { return engine_; }
+    [[nodiscard]] Index budget() const { return budget_; }
+    /// Count kernel values that were computed elsewhere for the same problems.
+    void count_evaluations(Index count) { evaluations_ += count; }
 
   private:
     struct Missing {
@@ -68,6 +78,14 @@ class GramStore {
         std::vector<Index> rows;
     };
 
+    /// The matrix of `range` against itself.
+    struct Square {
+        Range range;
+        Index stride;
+        Real* values;
+    };
+
+    [[nodiscard]] const Square* square_around(Range rows, Range columns) const;
     void make_room();
     void forget(RowTable<Real>& table, Index slot);
     static Index row_length(const RowTable<Real>& table) { return RowMemory<Real>::fitting(table.columns_.size()); }
@@ -79,10 +97,38 @@ class GramStore {
     const Control& control_;
     Index evaluations_ = 0;
     std::int64_t round_ = 1;
-    Buffer<Real> matrix_;
+    Buffer<Real> square_values_;  // all squares in one piece: large pages
+    std::vector<Square> squares_;
     RowMemory<Real> memory_;
     std::vector<std::weak_ptr<RowTable<Real>>> tables_;
     std::vector<Missing> missing_;
+};
+
+/// The kernel rows of two ranges of examples against each other, for one problem at a time and computed by the thread
+/// that asks. All of them have their place in memory from the start, so none is ever evicted.
+template <class Real>
+class PrivateRows {
+  public:
+    explicit PrivateRows(const KernelEngine<Real>& engine) : engine_(engine) {}
+
+    /// Forget the rows of the last problem and make room for those of this one.
+    void open(Range first, Range second);
+    [[nodiscard]] std::shared_ptr<RowTable<Real>> table(Range rows) const {
+        return tables_[tables_[0]->rows() == rows ? 0 : 1];
+    }
+    void compute(RowTable<Real>& table, std::span<const Index> rows);
+    [[nodiscard]] Index evaluations() const { return evaluations_; }
+
+    static Index bytes(Range first, Range second) {
+        return (first.size() * padded<Real>(second.size()) + second.size() * padded<Real>(first.size())) *
+               static_cast<Index>(sizeof(Real));
+    }
+
+  private:
+    const KernelEngine<Real>& engine_;
+    Buffer<Real> values_;
+    std::shared_ptr<RowTable<Real>> tables_[2];
+    Index evaluations_ = 0;
 };
 
 }  // namespace polymargin

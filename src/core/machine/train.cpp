@@ -22,6 +22,28 @@ Index whole_limit(const TrainRequest& request) {
     return share_all ? 8 * kSmallProblem : kSmallProblem;
 }
 
+/// The segments of all problems.
+std::vector<Range> classes_of(std::span<const BinaryProblem> problems) {
+    std::vector<Range> classes;
+    for (const BinaryProblem& p : problems) classes.insert(classes.end(), p.segments.begin(), p.segments.end());
+    std::sort(classes.begin(), classes.end(), [](Range a, Range b) { return a.begin < b.begin; });
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    return classes;
+}
+
+/// Whether there is room for the matrix of each class and, for as many threads as there may be, that of a pair.
+template <class Real>
+bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> classes, Index budget) {
+    constexpr Index most_threads = 16;  // not the number at hand: the way chosen must not depend on it
+    Index squares = 0, largest = 0;
+    for (const Range c : classes) squares += GramStore<Real>::square_bytes(c.size());
+    for (const BinaryProblem& p : problems) {
+        if (p.segments.size() != 2) return false;
+        largest = std::max(largest, PrivateRows<Real>::bytes(p.segments[0], p.segments[1]));
+    }
+    return squares + most_threads * largest <= budget;
+}
+
 template <class Real>
 TrainReport train_on(const TrainRequest& request, const Points<Real>& points, ThreadPool& pool, const Blas& blas,
                      Control& control) {
@@ -30,7 +52,11 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, Th
     const KernelEngine<Real> engine(request.kernel, points, points, blas);
     GramStore<Real> store(engine, budget, pool, control);
     BinarySettings settings = request.settings;
-    if (n <= whole_limit(request) && GramStore<Real>::whole_bytes(n) <= budget) store.compute_whole();
+    if (n <= whole_limit(request) && GramStore<Real>::square_bytes(n) <= budget) {
+        store.compute_whole();
+    } else if (const auto classes = classes_of(request.problems); pairs_fit<Real>(request.problems, classes, budget)) {
+        store.compute_squares(classes);
+    }
     if (store.whole() && n <= kSmallProblem) settings.polish = &blas;
     if (store.whole()) {  // rows cost nothing more: large working sets, quickly filled, save rounds
         settings.working_set = std::max<Index>(settings.working_set, 1536);

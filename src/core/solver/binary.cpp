@@ -1,6 +1,9 @@
 #include "solver/binary.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -34,14 +37,114 @@ Plan plan(std::span<const BinaryProblem> problems, const BinarySettings& setting
     return {in_flight, std::min(capacity, largest)};
 }
 
-}  // namespace
+/// What one thread works with, handed from problem to problem because it is large.
+template <class Real>
+struct Bench {
+    PrivateRows<Real> rows;
+    SmoBlock<Real> block;
+};
 
 template <class Real>
-std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
-                                       GramStore<Real>& store, const BinarySettings& requested, Control& control,
-                                       std::span<const BinaryStart> starts) {
-    BinarySettings settings = requested;
-    if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
+class Benches {
+  public:
+    explicit Benches(const KernelEngine<Real>& engine) : engine_(engine) {}
+
+    std::unique_ptr<Bench<Real>> borrow() {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return std::make_unique<Bench<Real>>(Bench<Real>{PrivateRows<Real>(engine_), {}});
+        auto bench = std::move(idle_.back());
+        idle_.pop_back();
+        return bench;
+    }
+    void give_back(std::unique_ptr<Bench<Real>> bench) {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(bench));
+    }
+    [[nodiscard]] Index evaluations() const {
+        Index sum = 0;
+        for (const auto& bench : idle_) sum += bench->rows.evaluations();
+        return sum;
+    }
+
+  private:
+    const KernelEngine<Real>& engine_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Bench<Real>>> idle_;
+};
+
+/// Whether every problem finds the kernel within its segments in the store, so that it needs nothing of the others.
+template <class Real>
+bool independent(std::span<const BinaryProblem> problems, const GramStore<Real>& store) {
+    return std::all_of(problems.begin(), problems.end(), [&](const BinaryProblem& p) {
+        return std::all_of(p.segments.begin(), p.segments.end(), [&](Range s) { return store.has_square(s); });
+    });
+}
+
+Status stop_reason(const Control& control) {
+    return control.cancelled() ? Status::stopped : Status::time_limit;
+}
+
+/// One problem from start to end, by the thread that calls.
+template <class Real>
+void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control& control) {
+    task.choose();
+    while (!task.finished()) {
+        if (control.stop_requested()) return task.finish(stop_reason(control));
+        if (!task.has_rows()) {
+            task.request_rows([&](const Table<Real>& table, std::span<const Index> which) {
+                rows.compute(*table, which);
+            });
+        }
+        task.advance();
+        if (!task.finished()) task.choose();
+    }
+}
+
+template <class Real>
+std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, std::span<const double> upper,
+                                      GramStore<Real>& store, const BinarySettings& settings, Control& control,
+                                      std::span<const BinaryStart> starts) {
+    const auto total = static_cast<Index>(problems.size());
+    std::vector<BinaryResult> results(problems.size());
+    SharedTables<Real> shared(store);
+    Benches<Real> benches(store.engine());
+    std::vector<std::unique_ptr<BinaryTask<Real>>> tasks;
+    // The largest first: the small ones fill the gaps at the end.
+    std::vector<Index> queue(problems.size());
+    std::iota(queue.begin(), queue.end(), Index{0});
+    std::stable_sort(queue.begin(), queue.end(),
+                     [&](Index a, Index b) { return problems[a].size() > problems[b].size(); });
+    for (const BinaryProblem& p : problems) {
+        for (const Range segment : p.segments) shared.get(segment);
+    }
+    std::atomic<Index> done = 0, iterations = 0;
+    store.pool().for_each(total, [&](Index turn) {
+        const Index index = queue[turn];
+        const BinaryProblem& problem = problems[index];
+        auto bench = benches.borrow();
+        const Index capacity = std::min(settings.working_set, problem.size());
+        BinaryTask<Real> task(problem, upper, settings, capacity, std::move(bench->block));
+        if (problem.segments.size() > 1 && !store.whole()) bench->rows.open(problem.segments[0], problem.segments[1]);
+        task.open_tables([&](Range a, Range b) {
+            if (a == b) return shared.get(a);
+            return store.whole() ? store.open(a, b) : bench->rows.table(a);
+        });
+        if (!starts.empty()) task.start_from(starts[index]);
+        solve_alone(task, bench->rows, control);
+        iterations += task.iterations();
+        results[index] = task.take_result();
+        bench->block = task.take_block();
+        benches.give_back(std::move(bench));
+        control.report({.done = ++done, .total = total, .iterations = iterations, .violation = results[index].violation});
+    });
+    store.count_evaluations(benches.evaluations());
+    return results;
+}
+
+template <class Real>
+std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems, std::span<const double> upper,
+                                         GramStore<Real>& store, const BinarySettings& settings, Control& control,
+                                         std::span<const BinaryStart> starts) {
     const auto total = static_cast<Index>(problems.size());
     const auto [in_flight, capacity] = plan(problems, settings, store);
     std::vector<BinaryResult> results(problems.size());
@@ -66,7 +169,7 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
                 spare_blocks.pop_back();
             }
             auto task = std::make_unique<BinaryTask<Real>>(problems[next], upper, settings, capacity, std::move(block));
-            task->open_tables(store, shared);
+            task->open_tables([&](Range a, Range b) { return a == b ? shared.get(a) : store.open(a, b); });
             if (!starts.empty()) task->start_from(starts[next]);
             task->choose();
             active.push_back({next++, std::move(task)});
@@ -76,7 +179,8 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
             return problems[a.index].size() > problems[b.index].size();
         });
         for (auto& [index, task] : active) {
-            if (!task->finished()) task->request_rows(store);
+            if (task->finished()) continue;
+            task->request_rows([&](const Table<Real>& table, std::span<const Index> rows) { store.request(table, rows); });
         }
         if (store.fulfil()) {
             // A problem goes on alone as long as the rows that it wants are there.
@@ -87,8 +191,7 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
                 } while (!task.finished() && task.has_rows() && !control.stop_requested());
             });
         } else {
-            const Status reason = control.cancelled() ? Status::stopped : Status::time_limit;
-            for_unfinished([&](BinaryTask<Real>& task) { task.finish(reason); });
+            for_unfinished([&](BinaryTask<Real>& task) { task.finish(stop_reason(control)); });
         }
         Progress progress{.done = done, .total = total, .iterations = past_iterations, .violation = 0.0};
         for (auto& [index, task] : active) {
@@ -107,6 +210,18 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
         control.report(progress);
     }
     return results;
+}
+
+}  // namespace
+
+template <class Real>
+std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
+                                       GramStore<Real>& store, const BinarySettings& requested, Control& control,
+                                       std::span<const BinaryStart> starts) {
+    BinarySettings settings = requested;
+    if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
+    const auto solve = independent(problems, store) ? solve_apart<Real> : solve_together<Real>;
+    return solve(problems, upper, store, settings, control, starts);
 }
 
 template std::vector<BinaryResult> solve_binary<float>(std::span<const BinaryProblem>, std::span<const double>,

@@ -20,29 +20,32 @@ constexpr double kSmallestMargin = 1e-4;
 /// problem.
 constexpr double kInnerShare = 0.1;
 
-/// The examples with the smallest keys so far, at most `count` of them: a heap with the largest on top.
+/// The examples with the smallest keys so far, at most `count` of them. Room for twice as many, so that the others are
+/// thrown out seldom.
 class Smallest {
   public:
-    explicit Smallest(Index count, double limit) : count_(count), limit_(limit) { heap_.reserve(count); }
+    explicit Smallest(Index count, double limit) : count_(count), limit_(limit) { kept_.reserve(2 * count); }
 
     void offer(double key, Index t) {
         if (!(key < limit_)) return;
-        if (std::ssize(heap_) == count_) {
-            std::pop_heap(heap_.begin(), heap_.end());
-            heap_.pop_back();
-        }
-        heap_.emplace_back(key, t);
-        std::push_heap(heap_.begin(), heap_.end());
-        if (std::ssize(heap_) == count_) limit_ = heap_.front().first;
+        kept_.emplace_back(key, t);
+        if (std::ssize(kept_) == 2 * count_) shorten();
     }
-    void append_to(std::vector<Index>& out) const {
-        for (const auto& [key, t] : heap_) out.push_back(t);
+    void append_to(std::vector<Index>& out) {
+        if (std::ssize(kept_) > count_) shorten();
+        for (const auto& [key, t] : kept_) out.push_back(t);
     }
 
   private:
+    void shorten() {
+        std::nth_element(kept_.begin(), kept_.begin() + count_ - 1, kept_.end());
+        kept_.resize(count_);
+        limit_ = kept_.back().first;
+    }
+
     Index count_;
     double limit_;  // keys from here on need not apply
-    std::vector<std::pair<double, Index>> heap_;
+    std::vector<std::pair<double, Index>> kept_;
 };
 
 }  // namespace
@@ -74,17 +77,6 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
     for (const Range& s : problem.segments) {
         offsets_.push_back(local);
         local += s.size();
-    }
-}
-
-template <class Real>
-void BinaryTask<Real>::open_tables(GramStore<Real>& store, SharedTables<Real>& shared) {
-    const auto& segments = problem_.segments;
-    tables_.resize(segments.size());
-    for (std::size_t a = 0; a < segments.size(); ++a) {
-        for (std::size_t b = 0; b < segments.size(); ++b) {
-            tables_[a].push_back(a == b ? shared.get(segments[a]) : store.open(segments[a], segments[b]));
-        }
     }
 }
 
@@ -229,23 +221,24 @@ void BinaryTask<Real>::take_in(std::span<const Index> wanted) {
 }
 
 template <class Real>
-void BinaryTask<Real>::request_rows(GramStore<Real>& store) const {
+void BinaryTask<Real>::request_rows(
+    const std::function<void(const Table<Real>&, std::span<const Index>)>& request) const {
     std::vector<Index> rows;
-    const auto request = [&](auto&& each) {
+    const auto request_of_each = [&](auto&& each) {
         for (std::size_t a = 0; a < tables_.size(); ++a) {
             rows.clear();
             each([&](Index t) {
                 if (segment_of(t) == a) rows.push_back(global_of(t));
             });
-            for (const auto& table : tables_[a]) store.request(table, rows);
+            for (const auto& table : tables_[a]) request(table, rows);
         }
     };
     if (!pending_.empty()) {
-        request([&](auto&& take) {
+        request_of_each([&](auto&& take) {
             for (std::size_t i = 0; i < pending_batch(); ++i) take(pending_[pending_.size() - 1 - i].first);
         });
     } else {
-        request([&](auto&& take) {
+        request_of_each([&](auto&& take) {
             for (const Index t : working_) take(t);
         });
     }
@@ -288,15 +281,17 @@ void BinaryTask<Real>::load_columns(std::span<const Index> slots) {
     const auto q = std::ssize(working_);
     const bool pair = offsets_.size() > 1;
     const Index border = pair ? offsets_[1] : problem_.size();
+    const Index offset[2] = {0, border};
     for (const Index s : slots) {
         const std::size_t a = segment_of(working_[s]);
         const Index g = global_of(working_[s]);
         const Real* first = tables_[a][0]->row(g);
-        const Real* second = pair ? tables_[a][1]->row(g) : first;
+        const Real* values[2] = {first, pair ? tables_[a][1]->row(g) : first};
         Real* row = block_.kernel.data() + s * block_.stride;
         for (Index u = 0; u < q; ++u) {
             const Index t = working_[u];
-            row[u] = t < border ? first[t] : second[t - border];
+            const bool behind = t >= border;  // cannot be predicted, hence no branch
+            row[u] = values[behind][t - offset[behind]];
         }
         block_.diagonal.data()[s] = row[s];
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -44,7 +45,14 @@ class BinaryTask {
     BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const BinarySettings& settings,
                Index capacity, SmoBlock<Real> block);
 
-    void open_tables(GramStore<Real>& store, SharedTables<Real>& shared);
+    /// `open(rows, columns)` gives the table of two segments.
+    template <class Open>
+    void open_tables(Open&& open) {
+        for (const Range rows : problem_.segments) {
+            tables_.emplace_back();
+            for (const Range columns : problem_.segments) tables_.back().push_back(open(rows, columns));
+        }
+    }
     /// Free the rows that no other problem reads.
     void close_tables(GramStore<Real>& store);
     /// Begin with a feasible point instead of zero.
@@ -56,8 +64,8 @@ class BinaryTask {
 
     /// Choose the next working set, or finish.
     void choose();
-    /// Ask the store for the rows of the working set.
-    void request_rows(GramStore<Real>& store) const;
+    /// Call `request(table, rows)` for the rows of the working set.
+    void request_rows(const std::function<void(const Table<Real>&, std::span<const Index>)>& request) const;
     /// Whether the rows of the working set are there.
     [[nodiscard]] bool has_rows() const;
     /// Solve the working set and update the gradient; the rows must be there.
