@@ -231,9 +231,8 @@ bool GramStore<Real>::fulfil() {
     };
     std::vector<Block> blocks;
     for (const Group& g : groups) {
-        for_blocks(std::ssize(g.rows), g.columns, [&](Range rows, Range columns) {
-            blocks.push_back({&g, rows, columns});
-        });
+        for_blocks(std::ssize(g.rows), g.columns,
+                   [&](Range rows, Range columns) { blocks.push_back({&g, rows, columns}); });
     }
     pool_.for_each(std::ssize(blocks), [&](Index task) {
         if (control_.stop_requested()) return;

@@ -14,12 +14,14 @@
 namespace polymargin {
 namespace {
 
+constexpr Index kFewFeatures = 64;
+
 /// Up to how many examples the whole kernel matrix is computed up front. When every problem has all examples, most rows
 /// are needed by one problem or another and symmetry saves half; pairs of classes need few of theirs.
 Index whole_limit(const TrainRequest& request) {
     const auto all = static_cast<Index>(request.order.size());
     const bool share_all = request.problems.size() > 1 && request.problems.front().size() == all;
-    return share_all ? 8 * kSmallProblem : kSmallProblem;
+    return share_all ? 16 * kSmallProblem : kSmallProblem;
 }
 
 /// The segments of all problems.
@@ -31,14 +33,16 @@ std::vector<Range> classes_of(std::span<const BinaryProblem> problems) {
     return classes;
 }
 
-/// Whether there is room for the matrix of each class and, for as many threads as there may be, that of a pair.
+/// Whether pairs are to be solved apart: most rows of a class are then needed by one pair or another, which long
+/// classes do not have, and there must be room for the matrix of each class and, for as many threads as there may be,
+/// that of a pair.
 template <class Real>
 bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> classes, Index budget) {
     constexpr Index most_threads = 16;  // not the number at hand: the way chosen must not depend on it
     Index squares = 0, largest = 0;
     for (const Range c : classes) squares += GramStore<Real>::square_bytes(c.size());
     for (const BinaryProblem& p : problems) {
-        if (p.segments.size() != 2) return false;
+        if (p.segments.size() != 2 || p.size() > kLongRow) return false;
         largest = std::max(largest, PrivateRows<Real>::bytes(p.segments[0], p.segments[1]));
     }
     return squares + most_threads * largest <= budget;
@@ -52,6 +56,9 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, Th
     const KernelEngine<Real> engine(request.kernel, points, points, blas);
     GramStore<Real> store(engine, budget, pool, control);
     BinarySettings settings = request.settings;
+    // The products of few features cost little however few rows are computed together. Long rows are then better asked
+    // for few at a time: the choice of the next ones knows more.
+    if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
     if (n <= whole_limit(request) && GramStore<Real>::square_bytes(n) <= budget) {
         store.compute_whole();
     } else if (const auto classes = classes_of(request.problems); pairs_fit<Real>(request.problems, classes, budget)) {

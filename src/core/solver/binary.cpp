@@ -91,9 +91,8 @@ void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control&
     while (!task.finished()) {
         if (control.stop_requested()) return task.finish(stop_reason(control));
         if (!task.has_rows()) {
-            task.request_rows([&](const Table<Real>& table, std::span<const Index> which) {
-                rows.compute(*table, which);
-            });
+            task.request_rows(
+                [&](const Table<Real>& table, std::span<const Index> which) { rows.compute(*table, which); });
         }
         task.advance();
         if (!task.finished()) task.choose();
@@ -135,7 +134,8 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
         results[index] = task.take_result();
         bench->block = task.take_block();
         benches.give_back(std::move(bench));
-        control.report({.done = ++done, .total = total, .iterations = iterations, .violation = results[index].violation});
+        control.report(
+            {.done = ++done, .total = total, .iterations = iterations, .violation = results[index].violation});
     });
     store.count_evaluations(benches.evaluations());
     return results;
@@ -180,7 +180,8 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
         });
         for (auto& [index, task] : active) {
             if (task->finished()) continue;
-            task->request_rows([&](const Table<Real>& table, std::span<const Index> rows) { store.request(table, rows); });
+            task->request_rows(
+                [&](const Table<Real>& table, std::span<const Index> rows) { store.request(table, rows); });
         }
         if (store.fulfil()) {
             // A problem goes on alone as long as the rows that it wants are there.

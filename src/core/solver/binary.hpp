@@ -13,13 +13,17 @@
 
 namespace polymargin {
 
+/// From this many examples on, kernel rows are what a problem costs.
+inline constexpr Index kLongRow = 8192;
+
 struct BinarySettings {
-    double tolerance = 1e-3;       ///< epsilon of H&L (22)
-    Index max_iterations = -1;     ///< SMO steps for one problem; -1: no limit
-    Index working_set = 512;       ///< most variables optimised together
-    Index entrants = 64;           ///< most variables that enter the working set in a round
-    Index in_flight = 4;           ///< most problems solved side by side
-    const Blas* polish = nullptr;  ///< if given, and the store has the whole matrix, refine the answer to rounding
+    double tolerance = 1e-3;           ///< epsilon of H&L (22)
+    Index max_iterations = -1;         ///< SMO steps for one problem; -1: no limit
+    Index working_set = 512;           ///< most variables optimised together
+    Index entrants = 64;               ///< most variables that enter the working set in a round
+    Index entrants_of_long_rows = 64;  ///< the same, for problems of more than `kLongRow` examples
+    Index in_flight = 4;               ///< most problems solved side by side
+    const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
 };
 
 enum class Status {

@@ -10,9 +10,6 @@
 namespace polymargin {
 namespace {
 
-/// Problems with more examples than this take in fewer variables in a round.
-constexpr Index kLongRow = 8192;
-
 /// A hard margin below this share of the largest example is taken for none: see `inseparable`.
 constexpr double kSmallestMargin = 1e-4;
 
@@ -159,9 +156,8 @@ void BinaryTask<Real>::choose() {
         return finish(refining_ ? Status::converged : Status::max_iterations);
     }
     if (inseparable()) return finish(Status::unbounded);
-    // Long rows are dear: ask for fewer at a time, and choose them better.
-    const Index entrants =
-        std::min(capacity_, problem_.size() > kLongRow ? settings_.entrants / 2 : settings_.entrants);
+    const Index most = problem_.size() > kLongRow ? settings_.entrants_of_long_rows : settings_.entrants;
+    const Index entrants = std::min(capacity_, most);
     const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
     fresh_ = false;
     take_in(wanted);
