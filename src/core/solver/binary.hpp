@@ -8,6 +8,7 @@
 #include "kernel/gram.hpp"
 #include "problem/binary.hpp"
 #include "solver/smo.hpp"
+#include "solver/status.hpp"
 #include "support/blas.hpp"
 #include "support/control.hpp"
 
@@ -24,15 +25,6 @@ struct BinarySettings {
     Index entrants_of_long_rows = 64;  ///< the same, for problems of more than `kLongRow` examples
     Index in_flight = 4;               ///< most problems solved side by side
     const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
-};
-
-enum class Status {
-    converged,
-    max_iterations,
-    time_limit,
-    stopped,    ///< whoever waits asked for it
-    precision,  ///< rounding hides what is left of the violation
-    unbounded,  ///< the hard margin does not exist
 };
 
 struct BinaryResult {

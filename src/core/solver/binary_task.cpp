@@ -6,6 +6,7 @@
 
 #include "solver/accumulate.hpp"
 #include "solver/polish.hpp"
+#include "solver/smallest.hpp"
 
 namespace polymargin {
 namespace {
@@ -16,34 +17,6 @@ constexpr double kSmallestMargin = 1e-4;
 /// A working set is solved to this share of the violation it came with: further would be wasted on a part of the
 /// problem.
 constexpr double kInnerShare = 0.1;
-
-/// The examples with the smallest keys so far, at most `count` of them. Room for twice as many, so that the others are
-/// thrown out seldom.
-class Smallest {
-  public:
-    explicit Smallest(Index count, double limit) : count_(count), limit_(limit) { kept_.reserve(2 * count); }
-
-    void offer(double key, Index t) {
-        if (!(key < limit_)) return;
-        kept_.emplace_back(key, t);
-        if (std::ssize(kept_) == 2 * count_) shorten();
-    }
-    void append_to(std::vector<Index>& out) {
-        if (std::ssize(kept_) > count_) shorten();
-        for (const auto& [key, t] : kept_) out.push_back(t);
-    }
-
-  private:
-    void shorten() {
-        std::nth_element(kept_.begin(), kept_.begin() + count_ - 1, kept_.end());
-        kept_.resize(count_);
-        limit_ = kept_.back().first;
-    }
-
-    Index count_;
-    double limit_;  // keys from here on need not apply
-    std::vector<std::pair<double, Index>> kept_;
-};
 
 }  // namespace
 
@@ -56,15 +29,14 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
       runs_(runs_of(problem)),
       tolerance_(settings.tolerance),
       iteration_limit_(settings.max_iterations),
-      capacity_(capacity),
-      block_(std::move(block)) {
+      block_(std::move(block)),
+      working_(problem.size(), capacity) {
     if (problem.segments.empty() || problem.segments.size() > 2) {
         throw std::invalid_argument("a binary problem has one or two ranges of examples");
     }
     const Index n = problem.size();
     state_.beta.assign(n, 0.0);
     state_.f.resize(n);
-    slot_.assign(n, -1);
     for (const Run& run : runs_) {
         std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
         const auto bounds = upper.subspan(run.global, run.size);
@@ -157,10 +129,10 @@ void BinaryTask<Real>::choose() {
     }
     if (inseparable()) return finish(Status::unbounded);
     const Index most = problem_.size() > kLongRow ? settings_.entrants_of_long_rows : settings_.entrants;
-    const Index entrants = std::min(capacity_, most);
+    const Index entrants = std::min(working_.capacity(), most);
     const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
     fresh_ = false;
-    take_in(wanted);
+    working_.take_in(wanted, [this](Index t) { return !is_free(t); });
 }
 
 /// Whether a hard-margin problem shows no sign of being separable. With S the sum of the positive coefficients, b / S
@@ -179,41 +151,10 @@ bool BinaryTask<Real>::inseparable() const {
             margin = std::min(margin, 1.0 + run.sign * (state_.f[t] + offset));
         }
     }
-    for (Index s = 0; s < std::ssize(working_); ++s) {
+    for (Index s = 0; s < working_.size(); ++s) {
         largest = std::max(largest, static_cast<double>(block_.diagonal.data()[s]));
     }
     return sum > 0.0 && margin <= 0.0 && square <= kSmallestMargin * kSmallestMargin * largest * sum * sum;
-}
-
-/// Give every wanted variable a slot of the working set: a new one while there is room, then the slots of variables
-/// that are not wanted and at a bound, then of those that are not wanted and free.
-template <class Real>
-void BinaryTask<Real>::take_in(std::span<const Index> wanted) {
-    std::vector<char> keep(working_.size(), 0);
-    for (const Index t : wanted) {
-        if (slot_[t] >= 0) keep[slot_[t]] = 1;
-    }
-    std::vector<Index> free_slots[2];
-    for (std::size_t s = 0; s < working_.size(); ++s) {
-        if (!keep[s]) free_slots[is_free(working_[s])].push_back(static_cast<Index>(s));
-    }
-    added_.clear();
-    for (const Index t : wanted) {
-        if (slot_[t] >= 0) continue;
-        Index s = static_cast<Index>(working_.size());
-        if (s < capacity_) {
-            working_.push_back(t);
-        } else {
-            auto& from = free_slots[0].empty() ? free_slots[1] : free_slots[0];
-            if (from.empty()) break;
-            s = from.back();
-            from.pop_back();
-            slot_[working_[s]] = -1;
-            working_[s] = t;
-        }
-        slot_[t] = s;
-        added_.push_back(s);
-    }
 }
 
 template <class Real>
@@ -235,7 +176,7 @@ void BinaryTask<Real>::request_rows(
         });
     } else {
         request_of_each([&](auto&& take) {
-            for (const Index t : working_) take(t);
+            for (const Index t : working_.members()) take(t);
         });
     }
 }
@@ -243,9 +184,10 @@ void BinaryTask<Real>::request_rows(
 template <class Real>
 bool BinaryTask<Real>::has_rows() const {
     if (!pending_.empty()) return false;
-    return std::all_of(added_.begin(), added_.end(), [this](Index s) {
-        const auto& tables = tables_[segment_of(working_[s])];
-        const Index g = global_of(working_[s]);
+    return std::ranges::all_of(working_.added(), [this](Index s) {
+        const Index t = working_.members()[s];
+        const auto& tables = tables_[segment_of(t)];
+        const Index g = global_of(t);
         return std::all_of(tables.begin(), tables.end(), [g](const auto& table) { return table->row(g) != nullptr; });
     });
 }
@@ -253,10 +195,10 @@ bool BinaryTask<Real>::has_rows() const {
 /// Bring the dense block up to date: the kernel of the variables that came in, the state of all.
 template <class Real>
 void BinaryTask<Real>::load_block() {
-    const auto q = static_cast<Index>(working_.size());
-    block_.resize(q, capacity_);
+    const Index q = working_.size();
+    block_.resize(q, working_.capacity());
     for (Index s = 0; s < q; ++s) {
-        const Index t = working_[s];
+        const Index t = working_.members()[s];
         const Run& run = run_of(t);
         const double bound = upper_[run.global + t - run.local];
         block_.beta.data()[s] = state_.beta[t];
@@ -267,25 +209,27 @@ void BinaryTask<Real>::load_block() {
     // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
     // of neighbouring slots share cache lines.
     constexpr std::size_t group = 16;
-    for (std::size_t start = 0; start < added_.size(); start += group) {
-        load_columns(std::span(added_).subspan(start, std::min(group, added_.size() - start)));
+    const auto added = working_.added();
+    for (std::size_t start = 0; start < added.size(); start += group) {
+        load_columns(added.subspan(start, std::min(group, added.size() - start)));
     }
 }
 
 template <class Real>
 void BinaryTask<Real>::load_columns(std::span<const Index> slots) {
-    const auto q = std::ssize(working_);
+    const auto members = working_.members();
+    const Index q = working_.size();
     const bool pair = offsets_.size() > 1;
     const Index border = pair ? offsets_[1] : problem_.size();
     const Index offset[2] = {0, border};
     for (const Index s : slots) {
-        const std::size_t a = segment_of(working_[s]);
-        const Index g = global_of(working_[s]);
+        const std::size_t a = segment_of(members[s]);
+        const Index g = global_of(members[s]);
         const Real* first = tables_[a][0]->row(g);
         const Real* values[2] = {first, pair ? tables_[a][1]->row(g) : first};
         Real* row = block_.kernel.data() + s * block_.stride;
         for (Index u = 0; u < q; ++u) {
-            const Index t = working_[u];
+            const Index t = members[u];
             const bool behind = t >= border;  // cannot be predicted, hence no branch
             row[u] = values[behind][t - offset[behind]];
         }
@@ -324,7 +268,7 @@ void BinaryTask<Real>::advance() {
     }
     load_block();
     const double tolerance = std::max(tolerance_ / 2, violation_ * kInnerShare);
-    Index limit = 100 * static_cast<Index>(working_.size());
+    Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - result_.iterations);
     const SmoResult solved = smo(block_, tolerance, limit);
     result_.iterations += solved.iterations;
@@ -332,12 +276,13 @@ void BinaryTask<Real>::advance() {
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
     // round would be the same as this one.
     if (solved.iterations == 0) return finish(refining_ ? Status::converged : Status::precision);
-    for (std::size_t i = 0; i < working_.size(); ++i) {
-        const double delta = block_.beta.data()[i] - state_.beta[working_[i]];
+    for (Index s = 0; s < working_.size(); ++s) {
+        const Index t = working_.members()[s];
+        const double delta = block_.beta.data()[s] - state_.beta[t];
         if (delta != 0.0) {
-            moved.push_back(working_[i]);
+            moved.push_back(t);
             change.push_back(delta);
-            state_.beta[working_[i]] = block_.beta.data()[i];
+            state_.beta[t] = block_.beta.data()[s];
         }
     }
     add_to_gradient(moved, change);

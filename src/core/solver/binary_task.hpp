@@ -15,6 +15,7 @@
 #include "problem/binary.hpp"
 #include "solver/binary.hpp"
 #include "solver/smo.hpp"
+#include "solver/working_set.hpp"
 
 namespace polymargin {
 
@@ -108,13 +109,12 @@ class BinaryTask {
         return size > 0.0 && size < upper_[run.global + local - run.local];
     }
     [[nodiscard]] std::size_t pending_batch() const {
-        return std::min(pending_.size(), static_cast<std::size_t>(capacity_));
+        return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
     }
 
     [[nodiscard]] bool inseparable() const;
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
-    void take_in(std::span<const Index> wanted);
     void polish_solution();
     void load_block();
     void load_columns(std::span<const Index> slots);
@@ -126,14 +126,11 @@ class BinaryTask {
     std::vector<Run> runs_;
     double tolerance_;
     Index iteration_limit_;  // -1: none
-    Index capacity_;         // most variables in the working set
     SmoBlock<Real> block_;
     std::vector<Index> offsets_;
     std::vector<std::vector<Table<Real>>> tables_;
     BinaryState state_;
-    std::vector<Index> working_;                     // the variable in each slot of the block
-    std::vector<Index> slot_;                        // the slot of each variable, -1 if it has none
-    std::vector<Index> added_;                       // slots filled by the last choice
+    WorkingSet working_;
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
     double violation_ = std::numeric_limits<double>::infinity();
     bool refining_ = false;  // is tol met, and the answer made better still for polishing?

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "problem/multiclass.hpp"
+
+namespace polymargin {
+
+/// Weston and Watkins' loss, H&L (4) and W&W 5: `sum_{m != y} max(0, M - (s_y - s_m))`.
+///
+/// Dual: `a_m = -B_m` in [0, C] for every wrong class and `B_y = sum a`. The violation of a row is that of its worst
+/// variable: how far `h_m = g_y - g_m` is below 0 where a_m may grow, or above where it may fall.
+class WestonWatkins {
+  public:
+    explicit WestonWatkins(double margin = 2.0) : margin_(margin) {}
+
+    [[nodiscard]] double offset(bool own) const { return own ? -margin_ : 0.0; }
+    [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
+    [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
+        return smallest_margin(scores, label, margin_);
+    }
+    void violations(const ExampleStrip& strip, double* out) const;
+    [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
+                            std::span<double> beta) const {
+        return exact_step(gradient, curvature, example.label, {.largest = example.bound}, beta);
+    }
+    void make_feasible(const Example& example, std::span<double> beta) const;
+    [[nodiscard]] std::vector<Exchange> exchanges(std::span<const double> beta, const Example& example) const;
+    [[nodiscard]] double room(std::span<const double> beta, std::span<const double> change,
+                              const Example& example) const;
+
+  private:
+    double margin_;
+};
+
+}  // namespace polymargin

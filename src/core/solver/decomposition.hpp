@@ -1,0 +1,137 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "kernel/gram.hpp"
+#include "problem/multiclass.hpp"
+#include "solver/accumulate.hpp"
+#include "solver/smallest.hpp"
+#include "solver/status.hpp"
+#include "solver/working_set.hpp"
+#include "support/buffer.hpp"
+#include "support/control.hpp"
+
+namespace polymargin {
+
+struct DecompositionSettings {
+    double tolerance = 1e-3;    ///< epsilon of H&L (21), or of its counterpart for the loss
+    double gap = 0.0;           ///< stop as well when the relative duality gap is at most this; 0: never
+    Index max_iterations = -1;  ///< exact steps; -1: no limit
+    Index working_set = 512;    ///< most examples optimised together
+    Index entrants = 64;        ///< most examples that enter the working set in a round
+};
+
+/// How the scores depend on the bias: `s_im = sum_j (K_ij + weight) B_jm + shift_m`.
+struct Bias {
+    double weight = 0.0;
+    std::vector<double> shift;  ///< empty: zero
+};
+
+/// Block decomposition for an all-together machine (H&L III and IV, with working sets of many examples).
+///
+/// In a round the examples that violate most enter the working set, the store computes their kernel rows, the block of
+/// the working set is solved by exact steps on one example after the other, and the gradient of all examples is brought
+/// up to date. Nothing in this order depends on the number of threads, which share the rows and the gradient.
+///
+/// The state stays between calls of `run`: the next one may have another bias or another tolerance.
+template <MulticlassLoss Loss, class Real>
+class Decomposition {
+  public:
+    /// `labels` and `bounds` are in the store's numbering and stay with the caller.
+    Decomposition(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
+                  GramStore<Real>& store, const DecompositionSettings& settings, Control& control);
+
+    /// Begin with these rows (as many numbers as classes for each example named) instead of zero.
+    void start_from(std::span<const Index> support, std::span<const double> rows);
+    void set_bias(const Bias& bias);
+    /// Go on until the violation is at most `tolerance`, or something else ends it.
+    Status run(double tolerance);
+
+    [[nodiscard]] Index size() const { return std::ssize(labels_); }
+    [[nodiscard]] Index classes() const { return classes_; }
+    [[nodiscard]] Index iterations() const { return iterations_; }
+    [[nodiscard]] double violation() const { return violation_; }
+    [[nodiscard]] ClassMajor<const double> beta() const { return beta_view(); }
+    [[nodiscard]] ClassMajor<const double> gradient() const { return gradient_view(); }
+    [[nodiscard]] Example example(Index i) const { return {labels_[i], bounds_[i]}; }
+    [[nodiscard]] const Bias& bias() const { return bias_; }
+    /// sum_i B_im
+    [[nodiscard]] std::vector<double> column_sums() const;
+    [[nodiscard]] MulticlassObjectives objectives() const;
+    /// Change rows from outside and bring the gradient up to date: `changes` has a row for each example named.
+    void change_rows(std::span<const Index> which, std::span<const double> changes);
+
+  private:
+    /// Columns whose gradient is updated together: the kernel values of a working set and as many columns fit L2.
+    static constexpr Index kStrip = 256;
+    /// A block is solved to this share of the violation it came with.
+    static constexpr double kInnerShare = 0.1;
+    /// Examples of a block that violate at least this share of the worst are stepped before looking again.
+    static constexpr double kSweepShare = 0.5;
+
+    struct Change {
+        std::vector<const Real*> rows;
+        std::vector<double> by;
+        double sum = 0.0;
+    };
+    struct Block {
+        Index stride = 0;
+        Buffer<Real> kernel;
+        Buffer<double> gradient, beta;
+        std::vector<Index> labels;
+        std::vector<double> bounds, violations;
+    };
+
+    [[nodiscard]] ClassMajor<double> gradient_view() const {
+        return {const_cast<double*>(gradient_.data()), classes_, stride_};
+    }
+    [[nodiscard]] ClassMajor<double> beta_view() const {
+        return {const_cast<double*>(beta_.data()), classes_, stride_};
+    }
+    [[nodiscard]] ClassMajor<double> block_gradient() { return {block_.gradient.data(), classes_, block_.stride}; }
+    [[nodiscard]] ClassMajor<double> block_beta() { return {block_.beta.data(), classes_, block_.stride}; }
+    void copy_row(ClassMajor<const double> from, Index i, std::span<double> row) const {
+        for (Index m = 0; m < classes_; ++m) row[m] = from.at(m, i);
+    }
+
+    [[nodiscard]] Status stop_reason() const {
+        return control_.cancelled() ? Status::stopped : Status::time_limit;
+    }
+    [[nodiscard]] bool fetch(std::span<const Index> examples);
+    void load_block();
+    void load_columns(std::span<const Index> slots);
+    /// Solve the block; the number of steps, or -1 if a step has no end.
+    [[nodiscard]] Index solve_block(double tolerance, Index limit);
+    /// Bring back what the block changed; false if nothing did.
+    [[nodiscard]] bool store_block();
+    void update(const std::vector<Change>& changes);
+    void measure();
+    [[nodiscard]] bool at_rest(Index i) const;
+    [[nodiscard]] bool inseparable() const;
+
+    const Loss& loss_;
+    std::span<const Index> labels_;
+    std::span<const double> bounds_;
+    Index classes_;
+    Index stride_;
+    GramStore<Real>& store_;
+    DecompositionSettings settings_;
+    Control& control_;
+    std::shared_ptr<RowTable<Real>> table_;
+    WorkingSet working_;
+    Bias bias_;
+    Buffer<double> gradient_, beta_;  // class-major
+    std::vector<double> violations_;
+    Block block_;
+    bool hard_ = false;
+    double violation_ = std::numeric_limits<double>::infinity();
+    Index iterations_ = 0;
+};
+
+}  // namespace polymargin
+
+#include "solver/decomposition_impl.hpp"

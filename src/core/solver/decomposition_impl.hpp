@@ -1,0 +1,302 @@
+#pragma once
+
+// The member functions of `Decomposition`; included by its header alone.
+
+#include <numeric>
+
+namespace polymargin {
+
+template <MulticlassLoss Loss, class Real>
+Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index> labels,
+                                         std::span<const double> bounds, Index classes, GramStore<Real>& store,
+                                         const DecompositionSettings& settings, Control& control)
+    : loss_(loss),
+      labels_(labels),
+      bounds_(bounds),
+      classes_(classes),
+      stride_(padded<double>(std::ssize(labels))),
+      store_(store),
+      settings_(settings),
+      control_(control),
+      table_(store.open({0, std::ssize(labels)}, {0, std::ssize(labels)})),
+      working_(std::ssize(labels), std::min<Index>(settings.working_set, std::ssize(labels))),
+      gradient_(classes * stride_),
+      beta_(classes * stride_),
+      violations_(labels.size()),
+      hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })) {
+    std::fill_n(beta_.data(), classes * stride_, 0.0);
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) = loss.offset(labels[i] == m);
+    }
+    const Index capacity = working_.capacity();
+    // One cache line more than needed: rows a power of two apart would share the sets of the cache.
+    block_.stride = padded<double>(capacity) + padded<double>(1);
+    block_.kernel = Buffer<Real>(capacity * block_.stride);
+    block_.gradient = Buffer<double>(classes * block_.stride);
+    block_.beta = Buffer<double>(classes * block_.stride);
+    block_.labels.resize(capacity);
+    block_.bounds.resize(capacity);
+    block_.violations.resize(capacity);
+    measure();
+}
+
+template <MulticlassLoss Loss, class Real>
+std::vector<double> Decomposition<Loss, Real>::column_sums() const {
+    std::vector<double> sums(classes_);
+    for (Index m = 0; m < classes_; ++m) sums[m] = std::accumulate(beta().row(m), beta().row(m) + size(), 0.0);
+    return sums;
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::set_bias(const Bias& bias) {
+    const auto sums = column_sums();
+    for (Index m = 0; m < classes_; ++m) {
+        const double shift = (bias.shift.empty() ? 0.0 : bias.shift[m]) - (bias_.shift.empty() ? 0.0 : bias_.shift[m]);
+        const double change = (bias.weight - bias_.weight) * sums[m] + shift;
+        for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) += change;
+    }
+    if (bias.weight != bias_.weight) working_.renew();  // the block holds the weight too
+    bias_ = bias;
+    measure();
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::start_from(std::span<const Index> support, std::span<const double> rows) {
+    std::vector<double> changes(rows.begin(), rows.end());
+    for (std::size_t i = 0; i < support.size(); ++i) {
+        loss_.make_feasible(example(support[i]), std::span(changes).subspan(i * classes_, classes_));
+    }
+    change_rows(support, changes);
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::span<const double> changes) {
+    const Index batch = working_.capacity();  // as many rows as the store is sure to hold
+    for (Index start = 0; start < std::ssize(which); start += batch) {
+        const auto part = which.subspan(start, std::min(batch, std::ssize(which) - start));
+        if (!fetch(part)) return;  // cancelled: whoever asked will see that
+        std::vector<Change> change(classes_);
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            for (Index m = 0; m < classes_; ++m) {
+                const double by = changes[(start + static_cast<Index>(i)) * classes_ + m];
+                if (by == 0.0) continue;
+                change[m].rows.push_back(table_->row(part[i]));
+                change[m].by.push_back(by);
+                change[m].sum += by;
+                beta_view().at(m, part[i]) += by;
+            }
+        }
+        update(change);
+    }
+}
+
+template <MulticlassLoss Loss, class Real>
+bool Decomposition<Loss, Real>::fetch(std::span<const Index> examples) {
+    store_.request(table_, examples);
+    return store_.fulfil();
+}
+
+/// Bring the block up to date: the kernel of the examples that came in, the state of all.
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::load_block() {
+    const auto members = working_.members();
+    for (Index s = 0; s < working_.size(); ++s) {
+        block_.labels[s] = labels_[members[s]];
+        block_.bounds[s] = bounds_[members[s]];
+    }
+    for (Index m = 0; m < classes_; ++m) {
+        for (Index s = 0; s < working_.size(); ++s) {
+            block_gradient().at(m, s) = gradient().at(m, members[s]);
+            block_beta().at(m, s) = beta().at(m, members[s]);
+        }
+    }
+    // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
+    // of neighbouring slots share cache lines.
+    constexpr std::size_t group = 16;
+    const auto added = working_.added();
+    for (std::size_t start = 0; start < added.size(); start += group) {
+        load_columns(added.subspan(start, std::min(group, added.size() - start)));
+    }
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots) {
+    const auto members = working_.members();
+    const auto weight = static_cast<Real>(bias_.weight);
+    for (const Index s : slots) {
+        const Real* values = table_->row(members[s]);
+        Real* row = block_.kernel.data() + s * block_.stride;
+        for (Index u = 0; u < working_.size(); ++u) row[u] = values[members[u]] + weight;
+    }
+    for (Index u = 0; u < working_.size(); ++u) {
+        Real* row = block_.kernel.data() + u * block_.stride;
+        for (const Index s : slots) row[s] = block_.kernel.data()[s * block_.stride + u];
+    }
+}
+
+template <MulticlassLoss Loss, class Real>
+Index Decomposition<Loss, Real>::solve_block(double tolerance, Index limit) {
+    const Index count = working_.size();
+    const ExampleStrip all{block_gradient(), block_beta(), block_.labels.data(), block_.bounds.data(), count};
+    std::vector<double> gradient(classes_), row(classes_);
+    Index steps = 0;
+    while (true) {
+        loss_.violations(all, block_.violations.data());
+        const double worst = *std::max_element(block_.violations.begin(), block_.violations.begin() + count);
+        if (!(worst > tolerance) || steps >= limit) return steps;
+        const double enough = std::max(tolerance, worst * kSweepShare);
+        for (Index s = 0; s < count && steps < limit; ++s) {
+            if (block_.violations[s] < enough) continue;
+            copy_row(block_gradient(), s, gradient);
+            copy_row(block_beta(), s, row);
+            const Real* kernel = block_.kernel.data() + s * block_.stride;
+            const Example example{block_.labels[s], block_.bounds[s]};
+            if (!loss_.step(gradient, static_cast<double>(kernel[s]), example, row)) return -1;
+            ++steps;
+            for (Index m = 0; m < classes_; ++m) {
+                double& value = block_beta().at(m, s);
+                const double by = row[m] - value;
+                if (by == 0.0) continue;
+                value = row[m];
+                accumulate<Real>({&kernel, 1}, {&by, 1}, block_gradient().row(m), count);
+            }
+        }
+    }
+}
+
+template <MulticlassLoss Loss, class Real>
+bool Decomposition<Loss, Real>::store_block() {
+    std::vector<Change> changes(classes_);
+    bool changed = false;
+    for (Index m = 0; m < classes_; ++m) {
+        for (Index s = 0; s < working_.size(); ++s) {
+            const Index i = working_.members()[s];
+            const double by = block_beta().at(m, s) - beta().at(m, i);
+            if (by == 0.0) continue;
+            changes[m].rows.push_back(table_->row(i));
+            changes[m].by.push_back(by);
+            changes[m].sum += by;
+            beta_view().at(m, i) = block_beta().at(m, s);
+            changed = true;
+        }
+    }
+    if (changed) update(changes);
+    return changed;
+}
+
+/// Bring the gradient of all examples, and their violations, up to date.
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
+    const Index strips = (size() + kStrip - 1) / kStrip;
+    store_.pool().for_each(strips, [&](Index strip) {
+        const Index begin = strip * kStrip, count = std::min(kStrip, size() - begin);
+        std::vector<const Real*> rows;
+        for (Index m = 0; m < classes_; ++m) {
+            const Change& change = changes[m];
+            if (change.rows.empty()) continue;
+            double* out = gradient_view().row(m) + begin;
+            rows.assign(change.rows.begin(), change.rows.end());
+            for (const Real*& row : rows) row += begin;
+            accumulate<Real>(rows, change.by, out, count);
+            const double shift = bias_.weight * change.sum;
+            if (shift != 0.0) {
+                for (Index i = 0; i < count; ++i) out[i] += shift;
+            }
+        }
+        loss_.violations({gradient_view().from(begin), beta_view().from(begin), labels_.data() + begin,
+                          bounds_.data() + begin, count},
+                         violations_.data() + begin);
+    });
+    violation_ = *std::ranges::max_element(violations_);
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::measure() {
+    update(std::vector<Change>(classes_));
+}
+
+template <MulticlassLoss Loss, class Real>
+bool Decomposition<Loss, Real>::at_rest(Index i) const {
+    std::vector<double> row(classes_);
+    copy_row(beta(), i, row);
+    return loss_.exchanges(row, example(i)).empty();
+}
+
+/// Whether a hard-margin problem shows no sign of being separable. With T the sum of all B_iy, `w / T` is a point of
+/// the set whose distance from 0 is the margin. When that is tiny and some example is still on the wrong side, the
+/// margin is taken for none.
+template <MulticlassLoss Loss, class Real>
+bool Decomposition<Loss, Real>::inseparable() const {
+    if (!hard_) return false;
+    constexpr double smallest_margin = 1e-4;
+    double mass = 0.0, square = 0.0, margin = std::numeric_limits<double>::infinity(), largest = 0.0;
+    std::vector<double> scores(classes_);
+    for (Index i = 0; i < size(); ++i) {
+        for (Index m = 0; m < classes_; ++m) {
+            scores[m] = gradient().at(m, i) - loss_.offset(labels_[i] == m);
+            square += beta().at(m, i) * scores[m];
+        }
+        mass += beta().at(labels_[i], i);
+        margin = std::min(margin, loss_.margin(scores, labels_[i]));
+    }
+    for (Index s = 0; s < working_.size(); ++s) {
+        largest = std::max(largest, static_cast<double>(block_.kernel.data()[s * block_.stride + s]));
+    }
+    return mass > 0.0 && margin <= 0.0 && square <= smallest_margin * smallest_margin * largest * mass * mass;
+}
+
+template <MulticlassLoss Loss, class Real>
+MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
+    double square = 0.0, linear = 0.0, losses = 0.0, margin = std::numeric_limits<double>::infinity();
+    std::vector<double> scores(classes_);
+    for (Index i = 0; i < size(); ++i) {
+        for (Index m = 0; m < classes_; ++m) {
+            const double offset = loss_.offset(labels_[i] == m), b = beta().at(m, i);
+            scores[m] = gradient().at(m, i) - offset;
+            const double shift = bias_.shift.empty() ? 0.0 : bias_.shift[m];
+            square += b * (scores[m] - shift);
+            linear += b * (offset + shift);
+        }
+        if (!std::isinf(bounds_[i])) losses += bounds_[i] * loss_.loss(scores, labels_[i]);
+        if (std::isinf(bounds_[i])) margin = std::min(margin, loss_.margin(scores, labels_[i]));
+    }
+    MulticlassObjectives result{.primal = 0.5 * square + losses, .dual = -0.5 * square - linear};
+    // With C = inf the primal point is the current one, scaled until the margin is there.
+    if (hard_) {
+        const double scale = 1.0 / margin;
+        result.primal = margin > 0.0 ? 0.5 * square * scale * scale + losses : std::numeric_limits<double>::infinity();
+    }
+    return result;
+}
+
+template <MulticlassLoss Loss, class Real>
+Status Decomposition<Loss, Real>::run(double tolerance) {
+    std::vector<Index> wanted;
+    while (true) {
+        control_.report({.done = 0, .total = 1, .iterations = iterations_, .violation = violation_});
+        if (!(violation_ > tolerance)) return Status::converged;
+        if (settings_.max_iterations >= 0 && iterations_ >= settings_.max_iterations) return Status::max_iterations;
+        if (control_.stop_requested()) return stop_reason();
+        if (inseparable()) return Status::unbounded;
+        if (settings_.gap > 0.0) {
+            const auto [primal, dual] = objectives();
+            if (primal - dual <= settings_.gap * std::max(std::abs(primal), std::abs(dual))) return Status::converged;
+        }
+        wanted.clear();
+        Smallest worst(std::min(settings_.entrants, working_.capacity()), -tolerance);
+        for (Index i = 0; i < size(); ++i) worst.offer(-violations_[i], i);
+        worst.append_to(wanted);
+        working_.take_in(wanted, [this](Index i) { return at_rest(i); });
+        if (!fetch(working_.members())) return stop_reason();
+        load_block();
+        Index limit = 100 * working_.size();
+        if (settings_.max_iterations >= 0) limit = std::min(limit, settings_.max_iterations - iterations_);
+        const Index steps = solve_block(std::max(tolerance / 2, violation_ * kInnerShare), limit);
+        if (steps < 0) return Status::unbounded;
+        iterations_ += steps;
+        // The worst example is in the block. If no step changes anything, the rest of the violation is rounding.
+        if (!store_block()) return Status::precision;
+    }
+}
+
+}  // namespace polymargin

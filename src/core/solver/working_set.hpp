@@ -1,0 +1,72 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "support/types.hpp"
+
+namespace polymargin {
+
+/// The examples that are optimised together. Each has a slot of a dense block and keeps it until another one needs the
+/// place, so that the kernel of a slot is loaded once.
+class WorkingSet {
+  public:
+    WorkingSet(Index examples, Index capacity) : slot_(examples, -1), capacity_(capacity) {}
+
+    [[nodiscard]] Index size() const { return std::ssize(members_); }
+    [[nodiscard]] Index capacity() const { return capacity_; }
+    /// The example in each slot.
+    [[nodiscard]] std::span<const Index> members() const { return members_; }
+    /// Slots filled by the last choice.
+    [[nodiscard]] std::span<const Index> added() const { return added_; }
+
+    /// Give every wanted example a slot: a new one while there is room, then the slots of examples that are not wanted
+    /// and at rest, then of any others that are not wanted.
+    template <class AtRest>
+    void take_in(std::span<const Index> wanted, AtRest&& at_rest) {
+        added_.clear();
+        std::vector<Index> vacant[2];
+        if (size() + std::ssize(wanted) > capacity_) find_vacant(wanted, at_rest, vacant);
+        for (const Index t : wanted) {
+            if (slot_[t] >= 0) continue;
+            Index s = size();
+            if (s < capacity_) {
+                members_.push_back(t);
+            } else {
+                auto& from = vacant[0].empty() ? vacant[1] : vacant[0];
+                if (from.empty()) break;
+                s = from.back();
+                from.pop_back();
+                slot_[members_[s]] = -1;
+                members_[s] = t;
+            }
+            slot_[t] = s;
+            added_.push_back(s);
+        }
+    }
+
+    /// Make all slots count as filled by the last choice.
+    void renew() {
+        added_.resize(members_.size());
+        for (Index s = 0; s < size(); ++s) added_[s] = s;
+    }
+
+  private:
+    template <class AtRest>
+    void find_vacant(std::span<const Index> wanted, AtRest&& at_rest, std::vector<Index> (&vacant)[2]) const {
+        std::vector<char> keep(members_.size(), 0);
+        for (const Index t : wanted) {
+            if (slot_[t] >= 0) keep[slot_[t]] = 1;
+        }
+        for (Index s = 0; s < size(); ++s) {
+            if (!keep[s]) vacant[at_rest(members_[s]) ? 0 : 1].push_back(s);
+        }
+    }
+
+    std::vector<Index> members_;
+    std::vector<Index> slot_;  // of each example, -1 if it has none
+    std::vector<Index> added_;
+    Index capacity_;
+};
+
+}  // namespace polymargin
