@@ -35,24 +35,6 @@ std::vector<BinaryStart> starts_from(const Vector<Index>& begins, const Vector<I
     return starts;
 }
 
-const char* name_of(Status status) {
-    switch (status) {
-        case Status::converged:
-            return "converged";
-        case Status::max_iterations:
-            return "max_iter";
-        case Status::time_limit:
-            return "time_limit";
-        case Status::stopped:
-            return "stopped";
-        case Status::precision:
-            return "precision";
-        case Status::unbounded:
-            return "unbounded";
-    }
-    return "";
-}
-
 /// The results side by side, an array for each quantity; coefficients of problem p are [starts[p], starts[p + 1]).
 nb::dict to_python(const TrainReport& report) {
     std::vector<Index> starts{0}, support, iterations;

@@ -5,8 +5,8 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 
 from importlib.metadata import version as _version
 
-from polymargin.machines import OneVsOneSVC, OneVsRestSVC
+from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 __version__ = _version("polymargin")
 
-__all__ = ["OneVsOneSVC", "OneVsRestSVC", "__version__"]
+__all__ = ["CrammerSingerSVC", "OneVsOneSVC", "OneVsRestSVC", "WestonWatkinsSVC", "__version__"]

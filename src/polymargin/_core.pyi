@@ -48,6 +48,9 @@ def train(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dic
     Solve binary problems on one data set; returns their solutions side by side.
     """
 
+def train_together(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, tolerance: float, gap: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
+    """Train an all-together machine; returns its solution."""
+
 def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """
     Add the scores of some rows to `out`; each support vector's kernel values are computed once.

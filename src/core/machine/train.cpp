@@ -6,22 +6,16 @@
 #include <string>
 #include <utility>
 
-#include "kernel/engine.hpp"
-#include "kernel/gram.hpp"
-#include "kernel/points.hpp"
-#include "support/thread_pool.hpp"
-
 namespace polymargin {
 namespace {
 
 constexpr Index kFewFeatures = 64;
 
-/// Up to how many examples the whole kernel matrix is computed up front. When every problem has all examples, most rows
-/// are needed by one problem or another and symmetry saves half; pairs of classes need few of theirs.
+/// Up to how many examples the whole kernel matrix is computed up front; pairs of classes need few of their rows.
 Index whole_limit(const TrainRequest& request) {
     const auto all = static_cast<Index>(request.order.size());
     const bool share_all = request.problems.size() > 1 && request.problems.front().size() == all;
-    return share_all ? 16 * kSmallProblem : kSmallProblem;
+    return share_all ? kWholeLimit : kSmallProblem;
 }
 
 /// The segments of all problems.
@@ -49,19 +43,17 @@ bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> c
 }
 
 template <class Real>
-TrainReport train_on(const TrainRequest& request, const Points<Real>& points, ThreadPool& pool, const Blas& blas,
+TrainReport train_on(const TrainRequest& request, GramStore<Real>& store, const Points<Real>& points, const Blas& blas,
                      Control& control) {
     const Index n = points.size();
-    const Index budget = request.budget_bytes - points.owned_bytes();
-    const KernelEngine<Real> engine(request.kernel, points, points, blas);
-    GramStore<Real> store(engine, budget, pool, control);
     BinarySettings settings = request.settings;
     // The products of few features cost little however few rows are computed together. Long rows are then better asked
     // for few at a time: the choice of the next ones knows more.
     if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
-    if (n <= whole_limit(request) && GramStore<Real>::square_bytes(n) <= budget) {
+    if (n <= whole_limit(request) && GramStore<Real>::square_bytes(n) <= store.budget()) {
         store.compute_whole();
-    } else if (const auto classes = classes_of(request.problems); pairs_fit<Real>(request.problems, classes, budget)) {
+    } else if (const auto classes = classes_of(request.problems);
+               pairs_fit<Real>(request.problems, classes, store.budget())) {
         store.compute_squares(classes);
     }
     if (store.whole() && n <= kSmallProblem) settings.polish = &blas;
@@ -77,28 +69,11 @@ TrainReport train_on(const TrainRequest& request, const Points<Real>& points, Th
     return report;
 }
 
-template <class Real>
-Points<Real> make_points(const TrainRequest& request, std::vector<double> shift, const Workers& workers) {
-    // A copy takes its memory out of the budget; a quarter of it at most, or rows would be recomputed too often.
-    const auto size = static_cast<Index>(request.order.size());
-    const bool copy = Points<Real>::copy_bytes(request.data, size) <= request.budget_bytes / 4;
-    return Points<Real>(request.data, request.order, std::move(shift), copy, workers);
-}
-
 }  // namespace
 
 TrainReport train(const TrainRequest& request, const Blas& blas, Control& control) {
-    ThreadPool pool(request.threads);
-    const Workers workers{&pool, &control};
-    const auto shift = centre(request.data, request.order, request.kernel, workers);
-    if (static_cast<Index>(request.order.size()) > kSmallProblem) {
-        const auto points = make_points<float>(request, shift, workers);
-        const double largest = *std::max_element(request.upper.begin(), request.upper.end());
-        if (single_precision_suffices(request.kernel, points.max_norm(), largest, request.settings.tolerance / 2)) {
-            return train_on<float>(request, points, pool, blas, control);
-        }
-    }
-    return train_on<double>(request, make_points<double>(request, shift, workers), pool, blas, control);
+    return with_store(request, request.settings.tolerance, blas, control,
+                      [&](auto& store, const auto& points) { return train_on(request, store, points, blas, control); });
 }
 
 }  // namespace polymargin

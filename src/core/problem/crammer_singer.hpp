@@ -15,6 +15,8 @@ class CrammerSinger {
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, 1.0);
     }
+    [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? bound : 0.0); }
+    [[nodiscard]] bool may_fall(double, bool, double) const { return true; }
     void violations(const ExampleStrip& strip, double* out) const;
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {

@@ -64,6 +64,10 @@ concept MulticlassLoss = requires(const Loss& loss, const ExampleStrip& strip, c
     { loss.loss(row, example.label) } -> std::same_as<double>;
     /// The smallest of an example's margins, in units of the one it should have; negative when it is misclassified.
     { loss.margin(row, example.label) } -> std::same_as<double>;
+    /// Whether a coefficient, of its own class or another, can grow, or fall, if another class of the row makes up for
+    /// it.
+    { loss.may_grow(number, own, number) } -> std::same_as<bool>;
+    { loss.may_fall(number, own, number) } -> std::same_as<bool>;
     /// How far each example of a strip is from optimal, given the others.
     { loss.violations(strip, beta.data()) } -> std::same_as<void>;
     /// Move a row to the minimum over its feasible set of g'd + curvature/2 |d|^2, exactly; false if there is none.

@@ -17,6 +17,9 @@ class WestonWatkins {
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, margin_);
     }
+    // The own class follows from the others, which limit it.
+    [[nodiscard]] bool may_grow(double b, bool own, double) const { return own || b < 0.0; }
+    [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return own || b > -bound; }
     void violations(const ExampleStrip& strip, double* out) const;
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {

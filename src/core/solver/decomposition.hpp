@@ -9,6 +9,7 @@
 #include "kernel/gram.hpp"
 #include "problem/multiclass.hpp"
 #include "solver/accumulate.hpp"
+#include "solver/example_block.hpp"
 #include "solver/smallest.hpp"
 #include "solver/status.hpp"
 #include "solver/working_set.hpp"
@@ -70,42 +71,26 @@ class Decomposition {
     static constexpr Index kStrip = 256;
     /// A block is solved to this share of the violation it came with.
     static constexpr double kInnerShare = 0.1;
-    /// Examples of a block that violate at least this share of the worst are stepped before looking again.
-    static constexpr double kSweepShare = 0.5;
 
     struct Change {
         std::vector<const Real*> rows;
         std::vector<double> by;
         double sum = 0.0;
     };
-    struct Block {
-        Index stride = 0;
-        Buffer<Real> kernel;
-        Buffer<double> gradient, beta;
-        std::vector<Index> labels;
-        std::vector<double> bounds, violations;
-    };
-
     [[nodiscard]] ClassMajor<double> gradient_view() const {
         return {const_cast<double*>(gradient_.data()), classes_, stride_};
     }
     [[nodiscard]] ClassMajor<double> beta_view() const {
         return {const_cast<double*>(beta_.data()), classes_, stride_};
     }
-    [[nodiscard]] ClassMajor<double> block_gradient() { return {block_.gradient.data(), classes_, block_.stride}; }
-    [[nodiscard]] ClassMajor<double> block_beta() { return {block_.beta.data(), classes_, block_.stride}; }
     void copy_row(ClassMajor<const double> from, Index i, std::span<double> row) const {
         for (Index m = 0; m < classes_; ++m) row[m] = from.at(m, i);
     }
 
-    [[nodiscard]] Status stop_reason() const {
-        return control_.cancelled() ? Status::stopped : Status::time_limit;
-    }
+    [[nodiscard]] Status stop_reason() const { return control_.cancelled() ? Status::stopped : Status::time_limit; }
     [[nodiscard]] bool fetch(std::span<const Index> examples);
     void load_block();
     void load_columns(std::span<const Index> slots);
-    /// Solve the block; the number of steps, or -1 if a step has no end.
-    [[nodiscard]] Index solve_block(double tolerance, Index limit);
     /// Bring back what the block changed; false if nothing did.
     [[nodiscard]] bool store_block();
     void update(const std::vector<Change>& changes);
@@ -126,7 +111,8 @@ class Decomposition {
     Bias bias_;
     Buffer<double> gradient_, beta_;  // class-major
     std::vector<double> violations_;
-    Block block_;
+    ExampleBlock<Real> block_;
+    double block_weight_ = 0.0;  // of the bias, in the kernel of the block
     bool hard_ = false;
     double violation_ = std::numeric_limits<double>::infinity();
     Index iterations_ = 0;

@@ -23,20 +23,12 @@ Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index
       gradient_(classes * stride_),
       beta_(classes * stride_),
       violations_(labels.size()),
+      block_(working_.capacity(), classes),
       hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })) {
     std::fill_n(beta_.data(), classes * stride_, 0.0);
     for (Index m = 0; m < classes; ++m) {
         for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) = loss.offset(labels[i] == m);
     }
-    const Index capacity = working_.capacity();
-    // One cache line more than needed: rows a power of two apart would share the sets of the cache.
-    block_.stride = padded<double>(capacity) + padded<double>(1);
-    block_.kernel = Buffer<Real>(capacity * block_.stride);
-    block_.gradient = Buffer<double>(classes * block_.stride);
-    block_.beta = Buffer<double>(classes * block_.stride);
-    block_.labels.resize(capacity);
-    block_.bounds.resize(capacity);
-    block_.violations.resize(capacity);
     measure();
 }
 
@@ -55,7 +47,6 @@ void Decomposition<Loss, Real>::set_bias(const Bias& bias) {
         const double change = (bias.weight - bias_.weight) * sums[m] + shift;
         for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) += change;
     }
-    if (bias.weight != bias_.weight) working_.renew();  // the block holds the weight too
     bias_ = bias;
     measure();
 }
@@ -100,16 +91,14 @@ bool Decomposition<Loss, Real>::fetch(std::span<const Index> examples) {
 template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::load_block() {
     const auto members = working_.members();
+    block_.set_size(working_.size());
     for (Index s = 0; s < working_.size(); ++s) {
-        block_.labels[s] = labels_[members[s]];
-        block_.bounds[s] = bounds_[members[s]];
+        const Index i = members[s];
+        copy_row(beta(), i, block_.row(s));
+        block_.load(loss_, s, example(i), [&](Index m) { return gradient().at(m, i); });
     }
-    for (Index m = 0; m < classes_; ++m) {
-        for (Index s = 0; s < working_.size(); ++s) {
-            block_gradient().at(m, s) = gradient().at(m, members[s]);
-            block_beta().at(m, s) = beta().at(m, members[s]);
-        }
-    }
+    if (block_weight_ != bias_.weight) working_.renew();
+    block_weight_ = bias_.weight;
     // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
     // of neighbouring slots share cache lines.
     constexpr std::size_t group = 16;
@@ -125,42 +114,11 @@ void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots) {
     const auto weight = static_cast<Real>(bias_.weight);
     for (const Index s : slots) {
         const Real* values = table_->row(members[s]);
-        Real* row = block_.kernel.data() + s * block_.stride;
+        Real* row = block_.kernel(s);
         for (Index u = 0; u < working_.size(); ++u) row[u] = values[members[u]] + weight;
     }
     for (Index u = 0; u < working_.size(); ++u) {
-        Real* row = block_.kernel.data() + u * block_.stride;
-        for (const Index s : slots) row[s] = block_.kernel.data()[s * block_.stride + u];
-    }
-}
-
-template <MulticlassLoss Loss, class Real>
-Index Decomposition<Loss, Real>::solve_block(double tolerance, Index limit) {
-    const Index count = working_.size();
-    const ExampleStrip all{block_gradient(), block_beta(), block_.labels.data(), block_.bounds.data(), count};
-    std::vector<double> gradient(classes_), row(classes_);
-    Index steps = 0;
-    while (true) {
-        loss_.violations(all, block_.violations.data());
-        const double worst = *std::max_element(block_.violations.begin(), block_.violations.begin() + count);
-        if (!(worst > tolerance) || steps >= limit) return steps;
-        const double enough = std::max(tolerance, worst * kSweepShare);
-        for (Index s = 0; s < count && steps < limit; ++s) {
-            if (block_.violations[s] < enough) continue;
-            copy_row(block_gradient(), s, gradient);
-            copy_row(block_beta(), s, row);
-            const Real* kernel = block_.kernel.data() + s * block_.stride;
-            const Example example{block_.labels[s], block_.bounds[s]};
-            if (!loss_.step(gradient, static_cast<double>(kernel[s]), example, row)) return -1;
-            ++steps;
-            for (Index m = 0; m < classes_; ++m) {
-                double& value = block_beta().at(m, s);
-                const double by = row[m] - value;
-                if (by == 0.0) continue;
-                value = row[m];
-                accumulate<Real>({&kernel, 1}, {&by, 1}, block_gradient().row(m), count);
-            }
-        }
+        for (const Index s : slots) block_.kernel(u)[s] = block_.kernel(s)[u];
     }
 }
 
@@ -171,12 +129,12 @@ bool Decomposition<Loss, Real>::store_block() {
     for (Index m = 0; m < classes_; ++m) {
         for (Index s = 0; s < working_.size(); ++s) {
             const Index i = working_.members()[s];
-            const double by = block_beta().at(m, s) - beta().at(m, i);
+            const double by = block_.row(s)[m] - beta().at(m, i);
             if (by == 0.0) continue;
             changes[m].rows.push_back(table_->row(i));
             changes[m].by.push_back(by);
             changes[m].sum += by;
-            beta_view().at(m, i) = block_beta().at(m, s);
+            beta_view().at(m, i) = block_.row(s)[m];
             changed = true;
         }
     }
@@ -240,7 +198,7 @@ bool Decomposition<Loss, Real>::inseparable() const {
         margin = std::min(margin, loss_.margin(scores, labels_[i]));
     }
     for (Index s = 0; s < working_.size(); ++s) {
-        largest = std::max(largest, static_cast<double>(block_.kernel.data()[s * block_.stride + s]));
+        largest = std::max(largest, static_cast<double>(block_.kernel(s)[s]));
     }
     return mass > 0.0 && margin <= 0.0 && square <= smallest_margin * smallest_margin * largest * mass * mass;
 }
@@ -291,7 +249,7 @@ Status Decomposition<Loss, Real>::run(double tolerance) {
         load_block();
         Index limit = 100 * working_.size();
         if (settings_.max_iterations >= 0) limit = std::min(limit, settings_.max_iterations - iterations_);
-        const Index steps = solve_block(std::max(tolerance / 2, violation_ * kInnerShare), limit);
+        const Index steps = block_.solve(loss_, std::max(tolerance / 2, violation_ * kInnerShare), limit);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;
         // The worst example is in the block. If no step changes anything, the rest of the violation is rounding.

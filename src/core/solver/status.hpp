@@ -12,4 +12,23 @@ enum class Status {
     unbounded,  ///< the hard margin does not exist
 };
 
+/// As users know it.
+[[nodiscard]] constexpr const char* name_of(Status status) {
+    switch (status) {
+        case Status::converged:
+            return "converged";
+        case Status::max_iterations:
+            return "max_iter";
+        case Status::time_limit:
+            return "time_limit";
+        case Status::stopped:
+            return "stopped";
+        case Status::precision:
+            return "precision";
+        case Status::unbounded:
+            return "unbounded";
+    }
+    return "";
+}
+
 }  // namespace polymargin

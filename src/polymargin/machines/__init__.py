@@ -1,6 +1,8 @@
 """The machines: what a person fits."""
 
+from polymargin.machines.crammer_singer import CrammerSingerSVC
 from polymargin.machines.one_vs_one import OneVsOneSVC
 from polymargin.machines.one_vs_rest import OneVsRestSVC
+from polymargin.machines.weston_watkins import WestonWatkinsSVC
 
-__all__ = ["OneVsOneSVC", "OneVsRestSVC"]
+__all__ = ["CrammerSingerSVC", "OneVsOneSVC", "OneVsRestSVC", "WestonWatkinsSVC"]

@@ -1,48 +1,23 @@
-"""What the machines made of binary problems have in common: fitting, certificates, scores."""
+"""What the machines made of binary problems have in common."""
 
 from __future__ import annotations
 
-import time
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from polymargin import _core
-from polymargin._callbacks import HAVE_CALLBACKS, CallbackSupportMixin, FitTasks, with_callbacks
-from polymargin._memory import budget_bytes
-from polymargin._progress import progress_bar
-from polymargin._threads import one_blas_thread, thread_count
-from polymargin.machines._data import Matrix, checked_examples, core_data
-from polymargin.machines._kernel import KERNELS, Kernel, resolve_gamma
-from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
+from polymargin.machines._data import Matrix
+from polymargin.machines._kernel import Kernel
+from polymargin.machines._machine import KernelMachine, refuse_inseparable
+from polymargin.machines._solution import BinarySolution, Floats, Ints, TrainingSet
 
 
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was if the block does not end well, Ctrl-C included."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
-class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BinaryMachine(KernelMachine):
     """A classifier whose training is a family of binary support vector machines on one kernel.
 
     Each problem is, in signed coefficients ``b_i = y_i alpha_i``,
@@ -54,76 +29,6 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     how scores become a class.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "C": [Interval(Real, 0, None, closed="right")],
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-    }
-
-    classes_: NDArray[Any]
-    support_: Ints
-    support_vectors_: Matrix
-    n_support_: NDArray[np.int32]
-    dual_coef_: Floats
-    intercept_: Floats
-    _kernel: Kernel
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        cache_size: str | float = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.cache_size = cache_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._is_precomputed
-        tags.input_tags.pairwise = self._is_precomputed
-        return tags
-
-    @property
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    # What a subclass says.
-
     @abstractmethod
     def _problems(self, bounds: Ints) -> Ints:
         """Return the problems, a row each: begin and end of two ranges of examples and of the positive ones."""
@@ -133,175 +38,44 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Return the row of ``dual_coef_`` for coefficients of the given problems on examples of the given classes."""
 
     @abstractmethod
-    def _shape(self, n_classes: int) -> tuple[int, int]:
-        """Return the number of rows of ``dual_coef_`` and of binary problems."""
-
-    # Fitting.
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the machine.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training examples; with ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
-        y : array-like of shape (n_samples,)
-            Their classes, of any type that can be sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C for each example. A row with weight 2 counts as two rows, one with weight 0 not at all.
-
-        Returns
-        -------
-        self : object
-            The fitted machine. If the fit is interrupted or fails, the machine is as it was before.
-        """
-        started = time.perf_counter()
-        with unchanged_on_error(self):
-            X, y = checked_examples(self, X, y, reset=True)
-            check_classification_targets(y)
-            classes, codes = np.unique(y, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
-            weight = None if sample_weight is None else _checked_weights(sample_weight, X)
-            training = self._training_set(codes, classes, weight)
-            gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
-            kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
-            problems = self._problems(training.bounds)
-            start = self._previous(training, classes) if self.warm_start else None
-            solution = self._solve(X, y, kernel, training, problems, start)
-            self._store(X, classes, kernel, training, solution)
-            self.fit_time_ = time.perf_counter() - started
-        self._warn(solution)
-        return self
-
-    @property
-    def _uses_gamma(self) -> bool:
-        return self.kernel in ("rbf", "poly", "sigmoid")
-
-    def _training_set(self, codes: Ints, classes: NDArray[Any], weight: Floats | None) -> TrainingSet:
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
-        if np.any(counts <= 0):
-            empty = classes[np.argmin(counts)]
-            raise ValueError(
-                f"class {empty!r} has no example with positive sample_weight; leave its rows out or give them weight"
-            )
-        if self.class_weight is None:
-            factors = np.ones(len(classes))
-        elif isinstance(self.class_weight, str):  # "balanced": by weight, so that weight 2 equals two rows
-            factors = counts.sum() / (len(classes) * counts)
-        else:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
-        if np.any(~(factors > 0)) or not np.all(np.isfinite(factors)):
-            raise ValueError(f"class_weight must be positive and finite for every class, got {self.class_weight}")
-        upper = float(self.C) * factors[codes] * (1.0 if weight is None else weight)
-        order = np.argsort(codes, kind="stable")
-        if weight is not None:
-            order = order[weight[order] > 0]
-        bounds = np.searchsorted(codes[order], np.arange(len(classes) + 1))
-        return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), np.ascontiguousarray(upper[order]))
-
-    def _solve(
-        self,
-        X: Matrix,
-        y: NDArray[Any],
-        kernel: Kernel,
-        training: TrainingSet,
-        problems: Ints,
-        start: tuple[Ints, Ints, Floats] | None,
-    ) -> Solution:
-        tasks = FitTasks(self, X, y, len(problems))
-        with progress_bar(type(self).__name__, self.verbose) as bar, one_blas_thread():
-
-            def progress(done: int, total: int, iterations: int, violation: float) -> bool:
-                if bar is not None:
-                    bar(done, total, iterations, violation)
-                return tasks.report(done)
-
-            raw = _core.train(
-                kernel.training_data(X),
-                kernel.spec,
-                training.order,
-                training.upper,
-                problems,
-                start,
-                tolerance=float(self.tol),
-                max_iterations=int(self.max_iter),
-                time_limit=float("inf") if self.time_limit is None else float(self.time_limit),
-                budget_bytes=budget_bytes(self.cache_size, _useful_bytes(X)),
-                threads=thread_count(self.n_jobs),
-                progress=progress if bar is not None or tasks.listening else None,
-            )
-            if bar is not None:
-                bar(len(problems), len(problems), int(raw["iterations"].sum()), float(raw["violation"].max()))
-        tasks.end(len(problems))
-        solution = Solution(**{name: raw[name] for name in Solution.__dataclass_fields__})
-        if "unbounded" in solution.status:
-            raise ValueError(
-                "the data cannot be separated (or only by a margin below 1/10,000 of their size), so the hard "
-                "margin C=inf has no solution: use a finite C, or a kernel that separates the classes"
-            )
-        return solution
-
-    def _store(
-        self, X: Matrix, classes: NDArray[Any], kernel: Kernel, training: TrainingSet, solution: Solution
-    ) -> None:
-        examples, column = np.unique(solution.support, return_inverse=True)
-        n_classes = len(classes)
-        rows, _ = self._shape(n_classes)
-        coefficients = np.zeros((rows, len(examples)))
-        owner = training.class_of(solution.support)
-        coefficients[self._coefficient_rows(solution.problem, owner, n_classes), column] = solution.beta
-        sign = self._sign(n_classes)
-        self._kernel = kernel
-        self.classes_ = classes
-        self.support_ = training.order[examples]
-        self.support_vectors_ = X[self.support_] if not kernel.precomputed else np.empty((0, 0))
-        self.n_support_ = np.bincount(training.class_of(examples), minlength=n_classes).astype(np.int32)
-        self.dual_coef_ = sign * coefficients
-        self.intercept_ = sign * solution.intercept
-        self.n_iter_ = solution.iterations.astype(np.int64)
-        self.primal_objective_ = float(solution.primal.sum())
-        self.dual_objective_ = float(solution.dual.sum())
-        self.duality_gap_ = solution.gap
-        self.stop_reason_ = solution.stop_reason
-        self.converged_ = solution.stop_reason == "converged"
-        self.solver_used_ = "decomposition"
-        self.n_kernel_evaluations_ = int(solution.evaluations)
+    def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
+        """Yield, for each problem, the support vectors that may take part in it; ``owner`` is their class."""
 
     def _sign(self, n_classes: int) -> float:
         """Return the sign between the core's coefficients and the public ones."""
         return 1.0
 
-    def _warn(self, solution: Solution) -> None:
-        if self.converged_:
-            return
-        advice = {
-            "max_iter": f"max_iter={self.max_iter} was reached",
-            "time_limit": f"time_limit={self.time_limit} was reached",
-            "stopped": "a callback asked to stop",
-            "precision": "rounding hides the rest",
-        }[self.stop_reason_]
-        warnings.warn(
-            f"{type(self).__name__} did not converge: {advice} at violation {solution.violation.max():.3g} "
-            f"(tol={self.tol:g}); primal {self.primal_objective_:.6g}, dual {self.dual_objective_:.6g}, "
-            f"relative gap {self.duality_gap_:.3g}. Scale the data, raise the limit, or raise tol.",
-            ConvergenceWarning,
-            stacklevel=5 if HAVE_CALLBACKS else 4,  # past the decorators of fit
+    def _solve(
+        self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
+    ) -> BinarySolution:
+        problems = self._problems(training.bounds)
+        start = self._previous(training, classes) if self.warm_start else None
+        train = partial(
+            _core.train, kernel.training_data(X), kernel.spec, training.order, training.upper, problems, start
         )
+        solution = BinarySolution.of(self._run(X, y, len(problems), train))
+        refuse_inseparable(solution)
+        return solution
+
+    def _store(self, X: Matrix, training: TrainingSet, solution: BinarySolution) -> None:
+        examples, column = np.unique(solution.support, return_inverse=True)
+        n_classes = training.n_classes
+        coefficients = np.zeros((self._shape(n_classes)[0], len(examples)))
+        owner = training.class_of(solution.support)
+        coefficients[self._coefficient_rows(solution.problem, owner, n_classes), column] = solution.beta
+        sign = self._sign(n_classes)
+        self._store_support(X, training, examples, solution)
+        self.dual_coef_ = sign * coefficients
+        self.intercept_ = sign * solution.intercept
+        self.n_iter_ = solution.iterations.astype(np.int64)
 
     def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Ints, Floats] | None:
         """Return the last solution, made feasible for these bounds, as a start; None if it does not fit."""
-        if not hasattr(self, "dual_coef_") or not np.array_equal(classes, self.classes_):
+        example = self._previous_examples(training, classes)
+        if example is None:
             return None
-        place = np.full(int(max(training.order.max(), self.support_.max(initial=0))) + 1, -1)
-        place[training.order] = np.arange(len(training.order))
-        example = place[self.support_]
         owner = np.repeat(np.arange(len(classes)), self.n_support_)
         known = example >= 0
-        if not np.array_equal(training.class_of(example[known]), owner[known]):
-            return None
         starts, support, beta = [0], [], []
         coefficients = self._sign(len(classes)) * self.dual_coef_
         for p, members in enumerate(self._members(owner, len(classes))):
@@ -313,126 +87,6 @@ class BinaryMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             beta.append(values[used])
             starts.append(starts[-1] + int(used.sum()))
         return np.array(starts), np.concatenate(support), np.concatenate(beta)
-
-    @abstractmethod
-    def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
-        """Yield, for each problem, the support vectors that may take part in it; ``owner`` is their class."""
-
-    # Scores.
-
-    @property
-    def coef_(self) -> Floats:
-        """Weights of the features in each score, for ``kernel="linear"``."""
-        if self.kernel != "linear":
-            raise AttributeError("coef_ exists only with kernel='linear'")
-        check_is_fitted(self)
-        return self._weights()
-
-    @abstractmethod
-    def _weights(self) -> Floats:
-        """Return the weight vectors of the linear machine."""
-
-    def _checked_state(self) -> None:
-        """Refuse to predict with fitted attributes that do not belong together."""
-        check_is_fitted(self)
-        n_classes = len(self.classes_)
-        rows, n_problems = self._shape(n_classes)
-        n_vectors = len(self.support_)
-        expected = {
-            "dual_coef_": (rows, n_vectors),
-            "intercept_": (n_problems,),
-            "n_support_": (n_classes,),
-            "support_": (n_vectors,),
-        }
-        if not self._kernel.precomputed:
-            expected["support_vectors_"] = (n_vectors, self.n_features_in_)
-        for name, shape in expected.items():
-            value = getattr(self, name)
-            if np.shape(value) != shape:
-                raise ValueError(
-                    f"the fitted state is damaged: {name} has shape {np.shape(value)}, expected {shape}; fit again"
-                )
-        vectors = self.support_vectors_
-        for name, value in {
-            "dual_coef_": self.dual_coef_,
-            "intercept_": self.intercept_,
-            "support_vectors_": vectors.data if sp.issparse(vectors) else vectors,
-        }.items():
-            if np.asarray(value).dtype.kind != "f" or not np.all(np.isfinite(value)):
-                raise ValueError(f"the fitted state is damaged: {name} is not finite everywhere; fit again")
-        counts = np.asarray(self.n_support_)
-        if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0 or counts.sum() != n_vectors:
-            raise ValueError("the fitted state is damaged: n_support_ does not count support_; fit again")
-        if np.asarray(self.support_).dtype.kind not in "iu" or np.min(self.support_, initial=0) < 0:
-            raise ValueError("the fitted state is damaged: support_ must hold row numbers; fit again")
-        if not isinstance(self._kernel, Kernel) or not np.isfinite(self._kernel.gamma):
-            raise ValueError("the fitted state is damaged: the kernel is not one that fit stored; fit again")
-
-    def _checked_queries(self, X: Any) -> Matrix:
-        self._checked_state()
-        X = checked_examples(self, X, reset=False, finite=not self._kernel.precomputed)
-        if self._kernel.precomputed and int(np.max(self.support_, initial=0)) >= X.shape[1]:
-            raise ValueError("the fitted state is damaged: support_ names columns the kernel does not have; fit again")
-        return X
-
-    @abstractmethod
-    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
-        """Return ranges of support vectors with the score columns their rows of ``dual_coef_`` go to."""
-
-    def _add_scores(
-        self,
-        X: Matrix,
-        rows: Ints,
-        coefficients: Floats,
-        blocks: list[tuple[tuple[int, int], list[int]]],
-        out: Floats,
-        vectors: Matrix | None = None,
-    ) -> Floats:
-        """Add to ``out`` the scores of some rows; each support vector's kernel values are computed once."""
-        vectors = self.support_vectors_ if vectors is None else vectors
-        if sp.issparse(X) != sp.issparse(vectors):  # the core takes both of one kind; dense fits into sparse
-            X, vectors = sp.csr_array(X), sp.csr_array(vectors)
-        with one_blas_thread():
-            _core.add_scores(
-                core_data(X),
-                rows,
-                core_data(vectors),
-                self._kernel.spec,
-                np.ascontiguousarray(coefficients),
-                blocks,
-                out,
-                accuracy=float(self.tol) / 2,
-                threads=thread_count(self.n_jobs),
-            )
-        return out
-
-    def _all_scores(self, X: Matrix) -> Floats:
-        """Return the value of every binary machine for every row, in the signs of the public attributes."""
-        out = np.tile(np.asarray(self.intercept_, dtype=np.float64), (X.shape[0], 1))
-        if X.shape[0] == 0 or len(self.support_) == 0:
-            return out
-        values = self._kernel.values(X, self.support_vectors_, self.support_)
-        if values is None:
-            return self._add_scores(X, np.arange(X.shape[0]), self.dual_coef_, self._blocks(), out)
-        for (begin, end), columns in self._blocks():
-            part = self.dual_coef_[: len(columns), begin:end]
-            out[:, columns] += values[:, begin:end] @ part.T
-        return out
-
-
-def _useful_bytes(X: Matrix) -> int:
-    """Return the most that a fit can use: the whole kernel matrix and a copy of the data, in double."""
-    return int(8 * X.shape[0] ** 2 + 8 * X.shape[0] * X.shape[1] + 1_000_000)
-
-
-def _checked_weights(sample_weight: Any, X: Matrix) -> Floats:
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if np.any(weight < 0):
-        row = int(np.argmax(weight < 0))
-        raise ValueError(f"sample_weight must not be negative, but row {row} has {weight[row]:g}")
-    if not np.any(weight > 0):
-        raise ValueError("sample_weight is zero for every row; at least one example of each class needs weight")
-    return weight
 
 
 def _feasible(beta: Floats, upper: Floats) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,33 +32,54 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class Solution:
+    """What every solved dual has; for a family of problems the objectives are those of each."""
+
+    primal: Any
+    dual: Any
+    violation: Any
+    iterations: Any
+    status: Any
+    evaluations: int
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> Self:
+        """Take from the core's answer what belongs here."""
+        return cls(**{field.name: raw[field.name] for field in fields(cls)})
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the solver stopped: "converged", or the first other reason."""
+        reasons = [self.status] if isinstance(self.status, str) else self.status
+        return next((s for s in reasons if s != "converged"), "converged")
+
+    @property
+    def gap(self) -> float:
+        """The relative duality gap of all problems together."""
+        return relative_gap(float(np.sum(self.primal)), float(np.sum(self.dual)))
+
+
+@dataclass(frozen=True)
+class BinarySolution(Solution):
     """The solved binary problems: coefficients of problem p are ``[starts[p], starts[p + 1])``."""
 
     starts: Ints
     support: Ints
     beta: Floats
     intercept: Floats
-    primal: Floats
-    dual: Floats
-    violation: Floats
-    iterations: Ints
-    status: list[str]
-    evaluations: int
 
     @property
     def problem(self) -> Ints:
         """The problem that each coefficient belongs to."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
-    @property
-    def stop_reason(self) -> str:
-        """Why the solver stopped: "converged", or the first other reason."""
-        return next((s for s in self.status if s != "converged"), "converged")
 
-    @property
-    def gap(self) -> float:
-        """The relative duality gap of all problems together."""
-        return relative_gap(float(self.primal.sum()), float(self.dual.sum()))
+@dataclass(frozen=True)
+class TogetherSolution(Solution):
+    """The solved dual of an all-together machine: the coefficients of each support vector are one row."""
+
+    support: Ints
+    rows: Floats
+    intercept: Floats
 
 
 def relative_gap(primal: float, dual: float) -> float:

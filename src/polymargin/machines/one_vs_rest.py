@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._solution import Floats, Ints
 
 
+@with_shared_documentation
 class OneVsRestSVC(BinaryMachine):
     r"""One-against-all: a binary support vector machine for each class against all others.
 
@@ -27,51 +29,12 @@ class OneVsRestSVC(BinaryMachine):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Cost of a margin violation; ``inf`` asks for a hard margin. Example t has
-        ``C_t = C * class_weight * sample_weight``.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        The kernel. A callable gets two matrices of examples and returns the matrix of their kernel values.
-    degree : int, default=3
-        Degree of ``"poly"``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is 1 / (n_features * variance of X), the
-        variance being weighted when there are sample weights, ``"auto"`` is 1 / n_features.
-    coef0 : float, default=0.0
-        Constant term of ``"poly"`` and ``"sigmoid"``.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision value.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
-    max_iter : int, default=-1
-        Most steps for one class, -1 for no limit.
-    time_limit : float or None, default=None
-        Most seconds for the fit; the best answer so far is kept, with a warning.
-    cache_size : "auto" or float, default="auto"
-        Megabytes for kernel values. ``"auto"`` takes at most half of the memory that is free.
-    n_jobs : int or None, default=None
-        Threads; None is 1, -1 all cores. The result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Unused; the fit is deterministic. Here so that all machines take the same parameters.
-    verbose : int, default=0
-        1 shows a progress bar.
-    warm_start : bool, default=False
-        Start from the last solution, when the classes are the same: useful for a series of C.
+    <C>
+    <parameters>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (k,)
-        The classes.
-    n_features_in_ : int
-        Number of features seen by ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had names that are strings.
-    support_ : ndarray of shape (n_SV,)
-        Rows of the unique support vectors, grouped by class.
-    support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
-        The support vectors; empty for a precomputed kernel.
-    n_support_ : ndarray of shape (k,)
-        Number of support vectors of each class.
+    <support>
     dual_coef_ : ndarray of shape (k, n_SV), (1, n_SV) for two classes
         Signed coefficients of the support vectors in each class score.
     intercept_ : ndarray of shape (k,), (1,) for two classes
@@ -84,23 +47,11 @@ class OneVsRestSVC(BinaryMachine):
         Primal objective, summed over the classes.
     dual_objective_ : float
         Dual objective, summed over the classes: maximised, so never larger than the primal.
-    duality_gap_ : float
-        Their relative difference: the certificate.
-    converged_ : bool
-        Whether every class met ``tol``.
-    stop_reason_ : str
-        "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
-    solver_used_ : str
-        "decomposition".
-    fit_time_ : float
-        Seconds that ``fit`` took.
-    n_kernel_evaluations_ : int
-        Kernel values computed.
+    <outcome>
 
     References
     ----------
-    C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on
-    Neural Networks 13(2), 2002, doi:10.1109/72.991427.
+    <Hsu and Lin>
 
     Examples
     --------

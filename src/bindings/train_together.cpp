@@ -1,0 +1,86 @@
+#include "machine/train_together.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "bindings.hpp"
+
+namespace polymargin::bindings {
+namespace {
+
+AnyLoss loss_from(const std::string& name, double margin) {
+    if (name == "weston-watkins") return WestonWatkins(margin);
+    if (name == "crammer-singer") return CrammerSinger();
+    throw std::invalid_argument("there is no loss named " + name);
+}
+
+BiasKind bias_from(const std::optional<std::string>& name) {
+    if (!name) return BiasKind::none;
+    if (*name == "regularized") return BiasKind::regularized;
+    if (*name == "free") return BiasKind::free;
+    throw std::invalid_argument("bias must be None, 'regularized' or 'free', got " + *name);
+}
+
+nb::dict to_python(TogetherReport report) {
+    nb::dict out;
+    out["support"] = to_numpy(std::move(report.support));
+    out["rows"] = to_numpy(std::move(report.rows));
+    out["intercept"] = to_numpy(std::move(report.intercept));
+    out["primal"] = report.objectives.primal;
+    out["dual"] = report.objectives.dual;
+    out["violation"] = report.violation;
+    out["iterations"] = report.iterations;
+    out["bias_steps"] = report.bias_steps;
+    out["status"] = name_of(report.status);
+    out["evaluations"] = report.evaluations;
+    out["single_precision"] = report.single_precision;
+    out["whole_matrix"] = report.whole_matrix;
+    return out;
+}
+
+nb::dict bound_train_together(const Data& data, const KernelSpec& kernel, const Vector<Index>& order,
+                              const Vector<double>& upper, const Vector<Index>& labels, Index classes,
+                              const std::string& loss, double margin, const std::optional<std::string>& bias,
+                              const std::optional<nb::tuple>& start, double tolerance, double gap, Index max_iterations,
+                              double time_limit, Index budget_bytes, int threads, const nb::object& progress) {
+    TogetherRequest request;
+    request.data = data.view;
+    request.kernel = kernel;
+    request.order.assign(order.data(), order.data() + order.size());
+    request.upper.assign(upper.data(), upper.data() + upper.size());
+    request.labels.assign(labels.data(), labels.data() + labels.size());
+    request.classes = classes;
+    request.loss = loss_from(loss, margin);
+    request.bias = bias_from(bias);
+    if (start) {
+        const auto support = nb::cast<Vector<Index>>((*start)[0]);
+        const auto rows = nb::cast<Vector<double>>((*start)[1]);
+        request.start_support.assign(support.data(), support.data() + support.size());
+        request.start_rows.assign(rows.data(), rows.data() + rows.size());
+    }
+    request.settings.tolerance = tolerance;
+    request.settings.gap = gap;
+    request.settings.max_iterations = max_iterations;
+    request.budget_bytes = budget_bytes;
+    request.threads = threads;
+    Control control(time_limit);
+    TogetherReport report;
+    const Blas& blas = scipy_blas();
+    run_without_gil([&] { report = train_together(request, blas, control); }, control, progress);
+    return to_python(std::move(report));
+}
+
+}  // namespace
+
+void bind_train_together(nb::module_& m) {
+    m.def("train_together", &bound_train_together, nb::arg("data"), nb::arg("kernel"), nb::arg("order"),
+          nb::arg("upper"), nb::arg("labels"), nb::arg("classes"), nb::arg("loss"), nb::arg("margin"),
+          nb::arg("bias").none(), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("gap"),
+          nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"),
+          nb::arg("progress").none(), "Train an all-together machine; returns its solution.");
+}
+
+}  // namespace polymargin::bindings

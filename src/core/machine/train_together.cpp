@@ -1,0 +1,77 @@
+#include "machine/train_together.hpp"
+
+#include "solver/free_bias.hpp"
+
+namespace polymargin {
+namespace {
+
+template <class Loss, class Real>
+TogetherReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<Real>& store) {
+    TogetherReport report;
+    const Index k = problem.classes();
+    const auto beta = problem.beta();
+    for (Index i = 0; i < problem.size(); ++i) {
+        bool used = false;
+        for (Index m = 0; m < k; ++m) used = used || beta.at(m, i) != 0.0;
+        if (!used) continue;
+        report.support.push_back(i);
+        for (Index m = 0; m < k; ++m) report.rows.push_back(beta.at(m, i));
+    }
+    const auto sums = problem.column_sums();
+    const Bias& bias = problem.bias();
+    for (Index m = 0; m < k; ++m) {
+        const double part = bias.weight > 0.0 ? bias.weight * sums[m] : 0.0;
+        report.intercept.push_back(part + (bias.shift.empty() ? 0.0 : bias.shift[m]));
+    }
+    report.objectives = problem.objectives();
+    report.violation = problem.violation();
+    report.iterations = problem.iterations();
+    report.evaluations = store.evaluations();
+    report.single_precision = std::is_same_v<Real, float>;
+    report.whole_matrix = store.whole();
+    return report;
+}
+
+template <class Loss, class Real>
+TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, GramStore<Real>& store,
+                              const Points<Real>& points, Control& control) {
+    DecompositionSettings settings = request.settings;
+    const Index n = points.size();
+    if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
+        store.compute_whole();
+        // Rows cost nothing more: large working sets, quickly filled, save rounds.
+        settings.working_set = std::max<Index>(settings.working_set, 1024);
+        settings.entrants = std::max<Index>(settings.entrants, 256);
+    } else {
+        settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
+        if (settings.working_set < 2) throw std::invalid_argument("cache_size is too small: not two kernel rows fit");
+    }
+    Decomposition<Loss, Real> problem(loss, request.labels, request.upper, request.classes, store, settings, control);
+    if (!request.start_support.empty()) problem.start_from(request.start_support, request.start_rows);
+    const double tolerance = settings.tolerance;
+    Status status = Status::converged;
+    Index bias_steps = 0;
+    if (request.bias == BiasKind::free) {
+        FreeBias<Loss, Real> free(problem, std::abs(request.kernel.diagonal(points.max_norm())));
+        status = free.run(tolerance);
+        bias_steps = free.steps();
+    } else {
+        if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
+        status = problem.run(tolerance);
+    }
+    TogetherReport report = report_of(problem, store);
+    report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
+    report.bias_steps = bias_steps;
+    return report;
+}
+
+}  // namespace
+
+TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control) {
+    return with_store(request, request.settings.tolerance, blas, control, [&](auto& store, const auto& points) {
+        return std::visit([&](const auto& loss) { return solve_together(request, loss, store, points, control); },
+                          request.loss);
+    });
+}
+
+}  // namespace polymargin

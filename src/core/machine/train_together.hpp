@@ -1,0 +1,49 @@
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "machine/storage.hpp"
+#include "problem/crammer_singer.hpp"
+#include "problem/weston_watkins.hpp"
+#include "solver/decomposition.hpp"
+
+namespace polymargin {
+
+/// The losses there are. A new one is a file of its own and a name here.
+using AnyLoss = std::variant<WestonWatkins, CrammerSinger>;
+
+enum class BiasKind {
+    none,
+    regularized,  ///< part of w: the kernel is K + 1, H&L (9) and (24)
+    free,         ///< as in H&L (4) and (23)
+};
+
+struct TogetherRequest : TrainingData {
+    AnyLoss loss;
+    BiasKind bias = BiasKind::none;
+    std::vector<Index> labels;  ///< class of each example, in the engine's numbering
+    Index classes = 0;
+    std::vector<Index> start_support;  ///< a warm start: examples, ascending,
+    std::vector<double> start_rows;    ///< and their rows of coefficients
+    DecompositionSettings settings;
+};
+
+struct TogetherReport {
+    std::vector<Index> support;     ///< examples with a non-zero coefficient, ascending
+    std::vector<double> rows;       ///< their coefficients, a row of `classes` numbers each
+    std::vector<double> intercept;  ///< of each class
+    MulticlassObjectives objectives;
+    double violation = 0.0;
+    Index iterations = 0;
+    Index bias_steps = 0;  ///< proximal steps on a free bias
+    Status status = Status::converged;
+    Index evaluations = 0;
+    bool single_precision = false;
+    bool whole_matrix = false;
+};
+
+/// Train an all-together machine.
+[[nodiscard]] TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control);
+
+}  // namespace polymargin

@@ -1,0 +1,141 @@
+#include "solver/example_block.hpp"
+
+#include "solver/vectors.hpp"
+#include "support/multiversion.hpp"
+
+namespace polymargin {
+namespace {
+
+/// gradient += by row, and the bounds that follow from this class.
+template <class Real>
+struct ClassPass {
+    const Real* row;
+    Real by;
+    Real* gradient;
+    const Real* grow;
+    const Real* fall;
+    Real* highest;
+    Real* lowest;
+    Index count;
+};
+
+template <class Real>
+POLYMARGIN_INLINE void run(const ClassPass<Real>& p) {
+    for (Index t = 0; t < p.count; t += kLanes<Real>) {
+        const auto g = load(p.gradient + t) + p.by * load(p.row + t);
+        store(p.gradient + t, g);
+        const auto top = g + load(p.fall + t), highest = load(p.highest + t);
+        store(p.highest + t, top > highest ? top : highest);
+        const auto bottom = g + load(p.grow + t), lowest = load(p.lowest + t);
+        store(p.lowest + t, bottom < lowest ? bottom : lowest);
+    }
+}
+
+template <class Real>
+POLYMARGIN_INLINE Found<Real> largest_difference(const Real* highest, const Real* lowest, Index width) {
+    using V = Vectors<Real>;
+    typename V::Ints index = V::lanes;
+    Best<Real> best[kChains];
+    for (int c = 0; c < kChains; ++c) best[c] = {typename V::Reals{}, index};
+    for (Index t = 0; t < width; t += kStep<Real>) {
+        for (int c = 0; c < kChains; ++c) {
+            const Index p = t + kLanes<Real> * c;
+            const auto difference = load(lowest + p) - load(highest + p);  // negated: the smallest is wanted
+            const auto better = difference < best[c].value;
+            best[c].value = better ? difference : best[c].value;
+            best[c].at = better ? index : best[c].at;
+            index += kLanes<Real>;
+        }
+    }
+    return smallest(best[0], best[1]);
+}
+
+POLYMARGIN_MULTIVERSION void versioned_pass(const ClassPass<float>& pass) {
+    run(pass);
+}
+POLYMARGIN_MULTIVERSION void versioned_pass(const ClassPass<double>& pass) {
+    run(pass);
+}
+POLYMARGIN_MULTIVERSION Found<float> versioned_largest(const float* highest, const float* lowest, Index width) {
+    return largest_difference(highest, lowest, width);
+}
+POLYMARGIN_MULTIVERSION Found<double> versioned_largest(const double* highest, const double* lowest, Index width) {
+    return largest_difference(highest, lowest, width);
+}
+
+}  // namespace
+
+template <class Real>
+ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes)
+    : classes_(classes),
+      // One cache line more than needed: rows a power of two apart would share the sets of the cache.
+      stride_((capacity + kStep<Real> - 1) / kStep<Real> * kStep<Real> + padded<Real>(1)),
+      kernel_(capacity * stride_),
+      gradient_(classes * stride_),
+      grow_(classes * stride_),
+      fall_(classes * stride_),
+      highest_(stride_),
+      lowest_(stride_),
+      rows_(capacity * classes, 0.0),
+      examples_(capacity) {}
+
+template <class Real>
+Index ExampleBlock<Real>::width() const {
+    return (size_ + kStep<Real> - 1) / kStep<Real> * kStep<Real>;
+}
+
+template <class Real>
+void ExampleBlock<Real>::set_size(Index size) {
+    size_ = size;
+    // The padding takes part in the arithmetic: it must be finite, and promise nothing.
+    for (Index t = size; t < width(); ++t) {
+        for (Index m = 0; m < classes_; ++m) {
+            gradient_.data()[m * stride_ + t] = Real(0);
+            grow_.data()[m * stride_ + t] = kInfinity;
+            fall_.data()[m * stride_ + t] = -kInfinity;
+        }
+    }
+    for (Index s = 0; s < size; ++s) std::fill(kernel(s) + size, kernel(s) + width(), Real(0));
+}
+
+template <class Real>
+void ExampleBlock<Real>::measure_all() {
+    std::fill_n(highest_.data(), width(), -std::numeric_limits<Real>::max());
+    std::fill_n(lowest_.data(), width(), std::numeric_limits<Real>::max());
+    for (Index m = 0; m < classes_; ++m) add(0, m, Real(0));
+}
+
+template <class Real>
+void ExampleBlock<Real>::measure(Index s) {
+    Real highest = -std::numeric_limits<Real>::max(), lowest = std::numeric_limits<Real>::max();
+    for (Index at = s, m = 0; m < classes_; ++m, at += stride_) {
+        const Real g = gradient_.data()[at];
+        highest = std::max(highest, g + fall_.data()[at]);
+        lowest = std::min(lowest, g + grow_.data()[at]);
+    }
+    highest_.data()[s] = highest;
+    lowest_.data()[s] = lowest;
+}
+
+template <class Real>
+void ExampleBlock<Real>::add(Index s, Index m, Real by) {
+    const Index at = m * stride_;
+    versioned_pass({kernel(s), by, gradient_.data() + at, grow_.data() + at, fall_.data() + at, highest_.data(),
+                    lowest_.data(), width()});
+}
+
+template <class Real>
+Index ExampleBlock<Real>::next(double tolerance) {
+    while (true) {
+        const Found<Real> found = versioned_largest(highest_.data(), lowest_.data(), width());
+        if (!(-found.value > tolerance)) return -1;
+        measure(found.at);
+        const Real exact = highest_.data()[found.at] - lowest_.data()[found.at];
+        if (exact > tolerance && exact >= kClose * -found.value) return found.at;
+    }
+}
+
+template class ExampleBlock<float>;
+template class ExampleBlock<double>;
+
+}  // namespace polymargin

@@ -1,0 +1,102 @@
+"""The parts of the docstrings that all machines share."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+Machine = TypeVar("Machine", bound=type)
+
+_SHARED = {
+    "C": """\
+    C : float, default=1.0
+        Cost of a margin violation; ``inf`` asks for a hard margin. Example t has
+        ``C_t = C * class_weight * sample_weight``.
+""",
+    "parameters": """\
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel. A callable gets two matrices of examples and returns the matrix of their kernel values.
+    degree : int, default=3
+        Degree of ``"poly"``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Factor of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is 1 / (n_features * variance of X), the
+        variance being weighted when there are sample weights, ``"auto"`` is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of ``"poly"`` and ``"sigmoid"``.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the decision value.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
+    max_iter : int, default=-1
+        Most steps of the solver for one problem, -1 for no limit.
+    time_limit : float or None, default=None
+        Most seconds for the fit; the best answer so far is kept, with a warning.
+    cache_size : "auto" or float, default="auto"
+        Megabytes for kernel values. ``"auto"`` takes at most half of the memory that is free.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Unused; the fit is deterministic. Here so that all machines take the same parameters.
+    verbose : int, default=0
+        1 shows a progress bar.
+    warm_start : bool, default=False
+        Start from the last solution, when the classes are the same: useful for a series of C.
+""",
+    "together parameters": """\
+    solver : {"auto", "decomposition"}, default="auto"
+        ``"decomposition"`` solves the dual on kernel values; ``"auto"`` is the same.
+""",
+    "support": """\
+    classes_ : ndarray of shape (k,)
+        The classes.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names that are strings.
+    support_ : ndarray of shape (n_SV,)
+        Rows of the unique support vectors, grouped by class.
+    support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (k,)
+        Number of support vectors of each class.
+""",
+    "together coefficients": """\
+    dual_coef_ : ndarray of shape (k, n_SV)
+        Coefficients of the support vectors in each class score; a column sums to zero.
+    intercept_ : ndarray of shape (k,)
+        Intercepts of the class scores.
+    coef_ : ndarray of shape (k, n_features)
+        Weights of the features, for the linear kernel.
+    n_iter_ : int
+        Exact steps taken, each on all coefficients of one example.
+    primal_objective_ : float
+        Primal objective.
+    dual_objective_ : float
+        Dual objective: maximised, so never larger than the primal.
+""",
+    "outcome": """\
+    duality_gap_ : float
+        Their relative difference: the certificate.
+    converged_ : bool
+        Whether ``tol`` was met.
+    stop_reason_ : str
+        "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
+    solver_used_ : str
+        "decomposition".
+    fit_time_ : float
+        Seconds that ``fit`` took.
+    n_kernel_evaluations_ : int
+        Kernel values computed.
+""",
+    "Hsu and Lin": """\
+    C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on
+    Neural Networks 13(2), 2002, doi:10.1109/72.991427.
+""",
+}
+
+
+def with_shared_documentation(machine: Machine) -> Machine:
+    """Put the shared parts where the docstring names them: a line ``<name>``."""
+    if machine.__doc__ is not None:  # Python without docstrings: nothing to do
+        for name, text in _SHARED.items():
+            machine.__doc__ = machine.__doc__.replace(f"    <{name}>\n", text)
+    return machine

@@ -1,0 +1,158 @@
+"""What the all-together machines have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions
+
+from polymargin import _core
+from polymargin.machines._data import Matrix
+from polymargin.machines._kernel import Kernel
+from polymargin.machines._machine import KernelMachine, refuse_inseparable
+from polymargin.machines._solution import Floats, Ints, TogetherSolution, TrainingSet
+
+
+class TogetherMachine(KernelMachine):
+    """A classifier that learns the scores of all classes in one optimisation problem.
+
+    Its dual, in the coefficients ``B_im`` of example i in the score of class m, is
+
+        max  -1/2 tr(B'KB) + M sum_i B_{i,y_i}    subject to  sum_m B_im = 0,  B_i in a set of its own,
+
+    which a subclass chooses by naming the loss. With ``bias="regularized"`` the kernel is ``K + 1``; with
+    ``bias="free"`` the columns of B sum to zero too.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KernelMachine._parameter_constraints,
+        "bias": [StrOptions({"regularized", "free"}), None],
+        "solver": [StrOptions({"auto", "decomposition"})],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        bias: str | None = None,
+        solver: str = "auto",
+        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        cache_size: str | float = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            class_weight=class_weight,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            cache_size=cache_size,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+        )
+        self.bias = bias
+        self.solver = solver
+
+    @abstractmethod
+    def _loss(self) -> tuple[str, float]:
+        """Return the name of the loss in the core, and its margin."""
+
+    def _solve(
+        self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
+    ) -> TogetherSolution:
+        loss, margin = self._loss()
+        train = partial(
+            _core.train_together,
+            kernel.training_data(X),
+            kernel.spec,
+            training.order,
+            training.upper,
+            training.class_of(np.arange(len(training.order))),
+            len(classes),
+            loss,
+            margin,
+            self.bias,
+            self._previous(training, classes) if self.warm_start else None,
+            gap=0.0,
+        )
+        solution = TogetherSolution.of(self._run(X, y, 1, train))
+        refuse_inseparable(solution)
+        return solution
+
+    def _store(self, X: Matrix, training: TrainingSet, solution: TogetherSolution) -> None:
+        self._store_support(X, training, solution.support, solution)
+        self.dual_coef_ = np.ascontiguousarray(solution.rows.reshape(-1, training.n_classes).T)
+        self.intercept_ = solution.intercept
+        self.n_iter_ = int(solution.iterations)
+
+    def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats] | None:
+        """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
+        example = self._previous_examples(training, classes)
+        if example is None:
+            return None
+        known = example >= 0
+        return example[known], np.ascontiguousarray(self.dual_coef_.T[known]).ravel()
+
+    def _shape(self, n_classes: int) -> tuple[int, int]:
+        return n_classes, n_classes
+
+    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
+        return [((0, len(self.support_)), list(range(len(self.classes_))))]
+
+    def _weights(self) -> Floats:
+        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the score of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples; for a precomputed kernel their kernel values with the training examples, of which only the
+            columns of support vectors are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k), or (n_samples,) for two classes
+            Scores; for two classes the score of the second, which is minus that of the first.
+        """
+        scores = self._all_scores(self._checked_queries(X))
+        return scores[:, 1] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each example: the one with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes.
+        """
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
