@@ -126,7 +126,7 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Solve the dual."""
 
     @abstractmethod
-    def _store(self, X: Matrix, training: TrainingSet, solution: Solution) -> None:
+    def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
         """Set the fitted attributes that are the machine's own."""
 
     @abstractmethod
