@@ -9,27 +9,35 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// More than Newton's method ever needs; the bracket halves at least every other time.
 constexpr int kMaxNewton = 200;
+/// Gradients divided by less could overflow, and a row that curves so little is straight.
+constexpr double kNoCurvature = 1e-290;
 
-/// sum_m clip(z_m - t, 0, largest) - min(t, most): falls from positive to negative; the slope goes to `slope`.
-double balance(std::span<const double> z, Index label, const RowLimits& limits, double t, double& slope) {
-    double sum = t < limits.most ? -t : -limits.most;
-    slope = t < limits.most ? -1.0 : 0.0;
+/// What the sum of a row is to be: what the level says, or `most` whatever the level.
+struct Target {
+    double largest;
+    double most;
+    bool full;
+};
+
+/// sum_m clip(z_m - t, 0, largest) minus the target: falls from positive to negative; the slope goes to `slope`.
+double balance(std::span<const double> z, Index label, const Target& target, double t, double& slope) {
+    double sum = target.full ? -target.most : -t;
+    slope = target.full ? 0.0 : -1.0;
     for (Index m = 0; m < std::ssize(z); ++m) {
         if (m == label) continue;
         const double a = z[m] - t;
-        sum += std::clamp(a, 0.0, limits.largest);
-        slope -= a > 0.0 && a < limits.largest ? 1.0 : 0.0;
+        sum += std::clamp(a, 0.0, target.largest);
+        slope -= a > 0.0 && a < target.largest ? 1.0 : 0.0;
     }
     return sum;
 }
 
-/// The zero of `balance` between 0 and the largest z.
-double find_level(std::span<const double> z, Index label, const RowLimits& limits, double start, double highest) {
-    double low = 0.0, high = highest;
-    double t = start > low && start < high ? start : 0.5 * high;
+/// The zero of `balance` between `low` and `high`.
+double find_level(std::span<const double> z, Index label, const Target& target, double start, double low, double high) {
+    double t = start > low && start < high ? start : 0.5 * (low + high);
     for (int i = 0; i < kMaxNewton; ++i) {
         double slope = 0.0;
-        const double value = balance(z, label, limits, t, slope);
+        const double value = balance(z, label, target, t, slope);
         (value > 0.0 ? low : high) = t;
         const double next = slope < 0.0 ? t - value / slope : kInfinity;
         // On the right piece Newton's step comes back to the same place.
@@ -46,21 +54,26 @@ double find_level(std::span<const double> z, Index label, const RowLimits& limit
 bool linear_step(std::span<const double> gradient, Index label, const RowLimits& limits, std::span<double> beta) {
     const double own = gradient[label];
     double sum = 0.0;
-    Index best = label;
+    std::vector<Index> gaining;
     for (Index m = 0; m < std::ssize(beta); ++m) {
         if (m == label) continue;
-        if (gradient[m] > gradient[best]) best = m;
+        if (gradient[m] > own) gaining.push_back(m);
         if (gradient[m] > own) beta[m] = -limits.largest;
         if (gradient[m] < own) beta[m] = 0.0;
         sum -= beta[m];
     }
-    if (best != label && std::isinf(limits.most) && std::isinf(limits.largest)) return false;
-    if (sum > limits.most) {  // all that there is goes to the class that gains most
-        for (double& b : beta) b = 0.0;
-        beta[best] = -limits.most;
-        sum = limits.most;
+    if (!gaining.empty() && std::isinf(limits.most) && std::isinf(limits.largest)) return false;
+    if (!gaining.empty() && sum > limits.most) {  // the classes that gain most share what there is
+        std::fill(beta.begin(), beta.end(), 0.0);
+        std::ranges::stable_sort(gaining, [&](Index a, Index b) { return gradient[a] > gradient[b]; });
+        double left = limits.most;
+        for (const Index m : gaining) {
+            beta[m] = -std::min(limits.largest, left);
+            left += beta[m];
+        }
+        sum = limits.most - left;
     }
-    beta[label] = sum;
+    beta[label] = std::min(sum, limits.most);
     return true;
 }
 
@@ -68,31 +81,44 @@ bool linear_step(std::span<const double> gradient, Index label, const RowLimits&
 
 bool exact_step(std::span<const double> gradient, double curvature, Index label, const RowLimits& limits,
                 std::span<double> beta) {
-    if (!(curvature > 0.0)) return linear_step(gradient, label, limits, beta);
+    if (!(curvature > kNoCurvature)) return linear_step(gradient, label, limits, beta);
     const double own = gradient[label], before = beta[label];
-    double highest = -kInfinity;
+    double lowest = kInfinity, highest = -kInfinity;
     // z takes the place of beta: nothing else is needed of it.
     for (Index m = 0; m < std::ssize(beta); ++m) {
         if (m == label) continue;
         beta[m] = -beta[m] - (own - gradient[m]) / curvature + before;
+        lowest = std::min(lowest, beta[m]);
         highest = std::max(highest, beta[m]);
     }
     if (!(highest > 0.0)) {
         std::fill(beta.begin(), beta.end(), 0.0);
         return true;
     }
-    const double t = find_level(beta, label, limits, before, highest);
+    double slope = 0.0, low = 0.0, high = highest, start = before;
+    Target target{.largest = limits.largest, .most = limits.most, .full = false};
+    target.full = std::isfinite(limits.most) && balance(beta, label, target, limits.most, slope) >= 0.0;
+    if (target.full) {
+        // Only differences of z count. They may be nothing beside z itself: bring the highest down to 0.
+        for (Index m = 0; m < std::ssize(beta); ++m) {
+            if (m != label) beta[m] -= highest;
+        }
+        low = -(limits.largest < limits.most ? limits.largest + highest - lowest : limits.most);
+        high = start = 0.0;
+    }
+    const double t = find_level(beta, label, target, start, low, high);
     double sum = 0.0;
-    Index largest = label;
+    Index inner = label;  // the largest of those between their limits
     for (Index m = 0; m < std::ssize(beta); ++m) {
         if (m == label) continue;
-        beta[m] = -std::clamp(beta[m] - t, 0.0, limits.largest);
-        sum -= beta[m];
-        if (largest == label || beta[m] < beta[largest]) largest = m;
+        const double a = std::clamp(beta[m] - t, 0.0, limits.largest);
+        beta[m] = -a;
+        sum += a;
+        if (a > 0.0 && a < limits.largest && (inner == label || a > -beta[inner])) inner = m;
     }
     // A sum that meets its limit gets the limit itself, not the limit plus rounding.
-    if (t >= limits.most) {
-        beta[largest] = std::min(0.0, beta[largest] - (limits.most - sum));
+    if (target.full || sum > limits.most) {
+        if (inner != label) beta[inner] = -std::clamp(limits.most - sum - beta[inner], 0.0, limits.largest);
         sum = limits.most;
     }
     beta[label] = sum;
