@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
-from polymargin import OneVsOneSVC, OneVsRestSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 PARAMETERS = {"C": 10.0, "gamma": 0.001}
 MACHINES = {
@@ -17,6 +17,8 @@ MACHINES = {
     "OneVsOneSVC dag": OneVsOneSVC(decision="dag", **PARAMETERS),
     "OneVsOneSVC adag": OneVsOneSVC(decision="adag", **PARAMETERS),
     "OneVsRestSVC": OneVsRestSVC(**PARAMETERS),
+    "WestonWatkinsSVC": WestonWatkinsSVC(**PARAMETERS),
+    "CrammerSingerSVC": CrammerSingerSVC(**PARAMETERS),
     "scikit-learn SVC": SVC(cache_size=1000, **PARAMETERS),
 }
 ROUNDS = 3
