@@ -32,14 +32,13 @@ std::vector<Range> classes_of(std::span<const BinaryProblem> problems) {
 /// that of a pair.
 template <class Real>
 bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> classes, Index budget) {
-    constexpr Index most_threads = 16;  // not the number at hand: the way chosen must not depend on it
     Index squares = 0, largest = 0;
     for (const Range c : classes) squares += GramStore<Real>::square_bytes(c.size());
     for (const BinaryProblem& p : problems) {
         if (p.segments.size() != 2 || p.size() > kLongRow) return false;
         largest = std::max(largest, PrivateRows<Real>::bytes(p.segments[0], p.segments[1]));
     }
-    return squares + most_threads * largest <= budget;
+    return squares + kMostApart * largest <= budget;
 }
 
 template <class Real>

@@ -51,10 +51,12 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
     const double tolerance = settings.tolerance;
     Status status = Status::converged;
     Index bias_steps = 0;
+    bool balanced = true;
     if (request.bias == BiasKind::free) {
         FreeBias<Loss, Real> free(problem, std::abs(request.kernel.diagonal(points.max_norm())));
         status = free.run(tolerance);
         bias_steps = free.steps();
+        balanced = free.balanced();
     } else {
         if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
         status = problem.run(tolerance);
@@ -62,6 +64,8 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
     TogetherReport report = report_of(problem, store);
     report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
     report.bias_steps = bias_steps;
+    // A dual point that is not feasible bounds nothing; the zero point always does.
+    if (!balanced) report.objectives.dual = 0.0;
     return report;
 }
 

@@ -4,7 +4,7 @@
 
 namespace polymargin {
 
-/// Crammer and Singer's loss, H&L (15): `max_m (s_m + [m != y]) - s_y`.
+/// Crammer and Singer's loss, H&L (16): `max_m (s_m + [m != y]) - s_y`.
 ///
 /// Dual, H&L (17): `B_m <= 0` for the wrong classes, `B_y <= C`. The violation of a row is H&L (21): the highest
 /// gradient minus the lowest among the variables that may grow.

@@ -116,9 +116,8 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
     for (const BinaryProblem& p : problems) {
         for (const Range segment : p.segments) shared.get(segment);
     }
-    std::atomic<Index> done = 0, iterations = 0;
-    store.pool().for_each(total, [&](Index turn) {
-        const Index index = queue[turn];
+    std::atomic<Index> next = 0, done = 0, iterations = 0;
+    const auto solve_one = [&](Index index) {
         const BinaryProblem& problem = problems[index];
         auto bench = benches.borrow();
         const Index capacity = std::min(settings.working_set, problem.size());
@@ -136,6 +135,9 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
         benches.give_back(std::move(bench));
         control.report(
             {.done = ++done, .total = total, .iterations = iterations, .violation = results[index].violation});
+    };
+    store.pool().for_each(std::min(total, kMostApart), [&](Index) {
+        for (Index turn; (turn = next++) < total;) solve_one(queue[turn]);
     });
     store.count_evaluations(benches.evaluations());
     return results;

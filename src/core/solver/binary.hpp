@@ -17,6 +17,9 @@ namespace polymargin {
 /// From this many examples on, kernel rows are what a problem costs.
 inline constexpr Index kLongRow = 8192;
 
+/// Most problems that are solved at the same time when each has kernel rows of its own: what they need is bounded.
+inline constexpr Index kMostApart = 16;
+
 struct BinarySettings {
     double tolerance = 1e-3;           ///< epsilon of H&L (22)
     Index max_iterations = -1;         ///< SMO steps for one problem; -1: no limit

@@ -34,22 +34,13 @@ std::vector<Index> path_to_deficit(std::span<const double> flow, std::span<const
 
 }  // namespace
 
-std::vector<double> largest_circulation_below(std::span<const double> flow, Index nodes) {
-    std::vector<double> left(flow.begin(), flow.end());
-    std::vector<double> excess(nodes, 0.0);  // out minus in
-    double size = 0.0;
-    for (Index p = 0; p < nodes; ++p) {
-        for (Index m = 0; m < nodes; ++m) {
-            excess[p] += left[p * nodes + m];
-            excess[m] -= left[p * nodes + m];
-            size += left[p * nodes + m];
-        }
-    }
-    const double rounding = size * std::numeric_limits<double>::epsilon();
+std::vector<double> carry_excess(std::vector<double> excess, std::span<const double> capacity) {
+    const auto nodes = static_cast<Index>(excess.size());
+    std::vector<double> left(capacity.begin(), capacity.end());
     for (Index source = 0; source < nodes; ++source) {
-        while (excess[source] > rounding) {
+        while (excess[source] > 0.0) {
             const auto path = path_to_deficit(left, excess, nodes, source);
-            if (path.empty()) break;  // what is left is rounding
+            if (path.empty()) break;
             double amount = std::min(excess[source], -excess[path.back()]);
             for (std::size_t e = 1; e < path.size(); ++e) {
                 amount = std::min(amount, left[path[e - 1] * nodes + path[e]]);
@@ -59,6 +50,25 @@ std::vector<double> largest_circulation_below(std::span<const double> flow, Inde
             excess[path.back()] += amount;
         }
     }
+    for (std::size_t e = 0; e < left.size(); ++e) left[e] = capacity[e] - left[e];
+    return left;
+}
+
+std::vector<double> largest_circulation_below(std::span<const double> flow, Index nodes) {
+    std::vector<double> excess(nodes, 0.0);  // out minus in
+    double size = 0.0;
+    for (Index p = 0; p < nodes; ++p) {
+        for (Index m = 0; m < nodes; ++m) {
+            excess[p] += flow[p * nodes + m];
+            excess[m] -= flow[p * nodes + m];
+            size += flow[p * nodes + m];
+        }
+    }
+    const double rounding = size * std::numeric_limits<double>::epsilon();
+    for (double& e : excess) e = std::abs(e) > rounding ? e : 0.0;
+    const auto carried = carry_excess(std::move(excess), flow);
+    std::vector<double> left(flow.begin(), flow.end());
+    for (std::size_t e = 0; e < left.size(); ++e) left[e] -= carried[e];
     return left;
 }
 

@@ -14,4 +14,8 @@ namespace polymargin {
 /// larger than the flow anywhere, and differs from it by no more than its imbalance.
 [[nodiscard]] std::vector<double> largest_circulation_below(std::span<const double> flow, Index nodes);
 
+/// Carry what some nodes have too much of to those that have too little, along edges of limited capacity, as far as
+/// possible; `excess` sums to zero. The result has the amount for each edge.
+[[nodiscard]] std::vector<double> carry_excess(std::vector<double> excess, std::span<const double> capacity);
+
 }  // namespace polymargin

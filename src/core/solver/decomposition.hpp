@@ -63,8 +63,10 @@ class Decomposition {
     /// sum_i B_im
     [[nodiscard]] std::vector<double> column_sums() const;
     [[nodiscard]] MulticlassObjectives objectives() const;
-    /// Change rows from outside and bring the gradient up to date: `changes` has a row for each example named.
-    void change_rows(std::span<const Index> which, std::span<const double> changes);
+    [[nodiscard]] const Loss& loss() const { return loss_; }
+    /// Change rows from outside and bring the gradient up to date: `changes` has a row for each example named. False,
+    /// and not everything changed, if a stop was requested and kernel rows are missing.
+    bool change_rows(std::span<const Index> which, std::span<const double> changes);
 
   private:
     /// Columns whose gradient is updated together: the kernel values of a working set and as many columns fit L2.

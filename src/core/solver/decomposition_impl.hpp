@@ -61,11 +61,11 @@ void Decomposition<Loss, Real>::start_from(std::span<const Index> support, std::
 }
 
 template <MulticlassLoss Loss, class Real>
-void Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::span<const double> changes) {
+bool Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::span<const double> changes) {
     const Index batch = working_.capacity();  // as many rows as the store is sure to hold
     for (Index start = 0; start < std::ssize(which); start += batch) {
         const auto part = which.subspan(start, std::min(batch, std::ssize(which) - start));
-        if (!fetch(part)) return;  // cancelled: whoever asked will see that
+        if (!fetch(part)) return false;
         std::vector<Change> change(classes_);
         for (std::size_t i = 0; i < part.size(); ++i) {
             for (Index m = 0; m < classes_; ++m) {
@@ -79,10 +79,14 @@ void Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::s
         }
         update(change);
     }
+    return true;
 }
 
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::fetch(std::span<const Index> examples) {
+    // Rows that are there can be used even after a stop.
+    if (std::ranges::all_of(examples, [this](Index i) { return table_->row(i) != nullptr; }) && store_.whole())
+        return true;
     store_.request(table_, examples);
     return store_.fulfil();
 }

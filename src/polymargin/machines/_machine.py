@@ -169,7 +169,7 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             classes, codes = np.unique(y, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
-            weight = None if sample_weight is None else _checked_weights(sample_weight, X)
+            weight = None if sample_weight is None else checked_weights(sample_weight, X)
             training = self._training_set(codes, classes, weight)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
             kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
@@ -370,7 +370,8 @@ def _useful_bytes(X: Matrix) -> int:
     return int(8 * X.shape[0] ** 2 + 8 * X.shape[0] * X.shape[1] + 1_000_000)
 
 
-def _checked_weights(sample_weight: Any, X: Matrix) -> Floats:
+def checked_weights(sample_weight: Any, X: Matrix) -> Floats:
+    """Return the weights as float64; raise ValueError if one is negative or all are zero."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         row = int(np.argmax(weight < 0))

@@ -78,6 +78,14 @@ class TogetherMachine(KernelMachine):
     def _loss(self) -> tuple[str, float]:
         """Return the name of the loss in the core, and its margin."""
 
+    @abstractmethod
+    def _losses(self, scores: Floats, codes: Ints) -> Floats:
+        """Return the loss of each example, without its factor C, by definition."""
+
+    @abstractmethod
+    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
+        """Return how far rows of coefficients are outside their feasible sets, the sum of a row aside."""
+
     def _solve(
         self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
     ) -> TogetherSolution:

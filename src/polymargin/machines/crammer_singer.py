@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._solution import Floats, Ints
 from polymargin.machines._together import TogetherMachine
 
 
@@ -54,3 +57,15 @@ class CrammerSingerSVC(TogetherMachine):
 
     def _loss(self) -> tuple[str, float]:
         return "crammer-singer", 1.0
+
+    def _losses(self, scores: Floats, codes: Ints) -> Floats:
+        rows = np.arange(len(codes))
+        rivals = scores + 1.0
+        rivals[rows, codes] -= 1.0
+        return rivals.max(axis=1) - scores[rows, codes]
+
+    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
+        rows = np.arange(len(codes))
+        limits = np.zeros_like(coefficients)
+        limits[rows, codes] = upper
+        return float((coefficients - limits).max(initial=0.0))

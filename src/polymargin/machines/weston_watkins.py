@@ -6,10 +6,12 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._solution import Floats, Ints
 from polymargin.machines._together import TogetherMachine
 
 
@@ -23,8 +25,8 @@ class WestonWatkinsSVC(TogetherMachine):
               + \sum_i C_i \sum_{m \ne y_i} \max(0, M - (s_{y_i}(x_i) - s_m(x_i))),
 
     with the margin M. It is solved in its dual (Hsu & Lin (5) and (10)) by block decomposition, and the fit stops when
-    no dual variable violates its optimality condition by more than ``tol``. With two classes and M = 2 it is the binary
-    support vector machine with the same C.
+    no dual variable violates its optimality condition by more than ``tol``. With two classes, M = 2 and
+    ``bias="free"`` it is the binary support vector machine with the same C.
 
     Parameters
     ----------
@@ -110,3 +112,14 @@ class WestonWatkinsSVC(TogetherMachine):
 
     def _loss(self) -> tuple[str, float]:
         return "weston-watkins", float(self.margin)
+
+    def _losses(self, scores: Floats, codes: Ints) -> Floats:
+        rows = np.arange(len(codes))
+        hinges = np.maximum(0.0, float(self.margin) - (scores[rows, codes][:, None] - scores))
+        hinges[rows, codes] = 0.0
+        return hinges.sum(axis=1)
+
+    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
+        wrong = coefficients.copy()
+        wrong[np.arange(len(codes)), codes] = 0.0
+        return float(max(wrong.max(initial=0.0), (-wrong - upper[:, None]).max(initial=0.0)))

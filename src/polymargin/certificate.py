@@ -1,0 +1,229 @@
+"""Objectives recomputed from the data and the model alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.validation import check_is_fitted
+
+from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._data import Matrix, checked_examples
+from polymargin.machines._machine import KernelMachine, checked_weights
+from polymargin.machines._solution import Floats, Ints, TrainingSet, relative_gap
+from polymargin.machines._together import TogetherMachine
+
+_BLOCK_BYTES = 64_000_000
+_NUMBERS = {"linear": [], "rbf": ["gamma"], "poly": ["gamma", "degree", "coef0"], "sigmoid": ["gamma", "coef0"]}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How optimal a fitted machine is on some data.
+
+    Weak duality makes every feasible dual point a lower bound: the primal objective is within
+    ``primal_objective - dual_objective`` of the best there is, provided that the dual point is feasible.
+
+    Parameters
+    ----------
+    primal_objective : float
+        Primal objective of the model's weights and intercepts; for one-against-one and one-against-all the sum over
+        the binary problems.
+    dual_objective : float
+        Dual objective of its coefficients, maximised.
+    infeasibility : float
+        Largest violation of a constraint of the dual by the coefficients, in units of the largest C (of the largest
+        coefficient when C is infinite). Rounding leaves about 1e-16 times the number of examples.
+    """
+
+    primal_objective: float
+    dual_objective: float
+    infeasibility: float
+
+    @property
+    def duality_gap(self) -> float:
+        """Relative difference of the objectives."""
+        return relative_gap(self.primal_objective, self.dual_objective)
+
+
+def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+    """Recompute the objectives of a fitted machine, in float64, without trusting the solver.
+
+    Kernel values are computed anew (by scikit-learn, in blocks), scores from them and the fitted coefficients, and the
+    objectives from the definitions. The solver's own figures, precision and caches play no part.
+
+    Parameters
+    ----------
+    machine : fitted machine of this package that is trained in the dual
+        ``OneVsOneSVC``, ``OneVsRestSVC``, ``WestonWatkinsSVC`` or ``CrammerSingerSVC``.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The training examples, in the order they were fitted; the kernel matrix if it was precomputed.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weights that were fitted.
+
+    Returns
+    -------
+    Certificate
+        The objectives, their relative gap, and how feasible the dual point is.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import CrammerSingerSVC, certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> proof = certify(CrammerSingerSVC(tol=1e-6).fit(X, y), X, y)
+    >>> proof.duality_gap < 1e-5, proof.infeasibility < 1e-12
+    (True, True)
+    """
+    if not isinstance(machine, KernelMachine):
+        raise TypeError(f"certify needs a machine of polymargin that is trained in the dual, got {type(machine)}")
+    check_is_fitted(machine)
+    X, y = checked_examples(machine, X, y, reset=False)
+    codes = _codes(machine, y)
+    weight = None if sample_weight is None else checked_weights(sample_weight, X)
+    training = machine._training_set(codes, machine.classes_, weight)
+    if int(np.max(machine.support_, initial=0)) >= X.shape[0]:
+        raise ValueError(
+            f"the machine was fitted on more than these {X.shape[0]} examples; certify needs the same ones"
+        )
+    if isinstance(machine, TogetherMachine):
+        return _certify_together(machine, X, training)
+    assert isinstance(machine, BinaryMachine)
+    return _certify_binary(machine, X, training)
+
+
+def _codes(machine: KernelMachine, y: NDArray[Any]) -> Ints:
+    codes = np.searchsorted(machine.classes_, y)
+    known = machine.classes_[np.minimum(codes, len(machine.classes_) - 1)] == y
+    if not np.all(known):
+        raise ValueError(f"y has the class {y[np.argmin(known)]!r}, which the machine was not fitted on")
+    return codes
+
+
+def _kernel_blocks(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints) -> Iterator[tuple[slice, Floats]]:
+    """Yield the kernel values of ``rows`` with the support vectors ``members``, a block of rows at a time."""
+    kernel = machine._kernel
+    step = max(1, _BLOCK_BYTES // (8 * max(1, len(members))))
+    for start in range(0, len(rows), step):
+        part = X[rows[start : start + step]]
+        vectors = machine.support_vectors_[members] if not kernel.precomputed else machine.support_vectors_
+        values = kernel.values(part, vectors, machine.support_[members])
+        if values is None:
+            names = {
+                "rbf": ["gamma"],
+                "poly": ["gamma", "degree", "coef0"],
+                "sigmoid": ["gamma", "coef0"],
+                "linear": [],
+            }
+            numbers = {name: getattr(kernel, name) for name in names[kernel.kind]}
+            if not sp.issparse(part):
+                part, vectors = (np.asarray(A, dtype=np.float64) for A in (part, vectors))
+            else:
+                part, vectors = (sp.csr_array(A, dtype=np.float64) for A in (part, vectors))
+            values = pairwise_kernels(part, vectors, metric=kernel.kind, **numbers)
+        yield slice(start, start + values.shape[0]), values
+
+
+def _products(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints, coefficients: Floats) -> Floats:
+    """Return the kernel expansion of each row for each column of ``coefficients``."""
+    out = np.empty((len(rows), coefficients.shape[1]))
+    for block, values in _kernel_blocks(machine, X, rows, members):
+        out[block] = values @ coefficients
+    return out
+
+
+def _spread(training: TrainingSet, support: Ints, values: Floats) -> Floats:
+    """Put the coefficients of support vectors, by row of X, into the order of the training set."""
+    place = np.full(int(max(training.order.max(), support.max(initial=0))) + 1, -1)
+    place[training.order] = np.arange(len(training.order))
+    where = place[support]
+    if np.any(where < 0):
+        raise ValueError("an example with weight 0 is a support vector; certify needs the weights that were fitted")
+    full = np.zeros((len(training.order), *values.shape[1:]))
+    full[where] = values
+    return full
+
+
+def _scale(upper: Floats, coefficients: Floats) -> float:
+    """Return the unit of infeasibility."""
+    finite = upper[np.isfinite(upper)]
+    return float(finite.max()) if finite.size else max(float(np.max(np.abs(coefficients), initial=0.0)), 1e-300)
+
+
+def _soft_or_hard(square: float, losses: float, margins: Floats, hard: NDArray[np.bool_]) -> float:
+    """Return the primal objective; a hard margin first scales the weights until it is there."""
+    if not np.any(hard):
+        return 0.5 * square + losses
+    smallest = float(margins[hard].min())
+    return 0.5 * square / smallest**2 + losses if smallest > 0 else float("inf")
+
+
+def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet) -> Certificate:
+    B = machine.dual_coef_.T
+    members = np.arange(len(machine.support_))
+    codes = training.class_of(np.arange(len(training.order)))
+    expansion = _products(machine, X, training.order, members, B)
+    full = _spread(training, machine.support_, B)
+    sums = full.sum(axis=0)
+    intercept = machine.intercept_
+    square = float(np.sum(full * expansion))
+    regularized = machine.bias == "regularized"
+    primal_square = square + (float(intercept @ intercept) if regularized else 0.0)
+    dual_square = square + (float(sums @ sums) if regularized else 0.0)
+    scores = expansion + intercept
+    own = np.arange(len(codes)), codes
+    rivals = scores.copy()
+    rivals[own] = -np.inf
+    margin = machine._loss()[1]
+    hard = np.isinf(training.upper)
+    losses = machine._losses(scores, codes)
+    primal = _soft_or_hard(
+        primal_square,
+        float(training.upper[~hard] @ losses[~hard]),
+        (scores[own] - rivals.max(axis=1)) / margin,
+        hard,
+    )
+    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), machine._excess(full, codes, training.upper)]
+    if machine.bias == "free":
+        broken.append(np.abs(sums).max())
+    return Certificate(
+        primal_objective=primal,
+        dual_objective=margin * float(full[own].sum()) - 0.5 * dual_square,
+        infeasibility=float(max(broken)) / _scale(training.upper, full),
+    )
+
+
+def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) -> Certificate:
+    n_classes = training.n_classes
+    owner = np.repeat(np.arange(n_classes), machine.n_support_)
+    coefficients = machine._sign(n_classes) * machine.dual_coef_
+    intercepts = machine._sign(n_classes) * machine.intercept_
+    primal = dual = broken = 0.0
+    problems = machine._problems(training.bounds)
+    for p, members in enumerate(machine._members(owner, n_classes)):
+        begin, end, second_begin, second_end, positive_begin, positive_end = problems[p]
+        examples = np.concatenate([np.arange(begin, end), np.arange(second_begin, second_end)])
+        sign = np.where((examples >= positive_begin) & (examples < positive_end), 1.0, -1.0)
+        rows = machine._coefficient_rows(np.full(len(members), p), owner[members], n_classes)
+        values = coefficients[rows, members][:, None]
+        beta = _spread(training, machine.support_[members], values)[examples, 0]
+        expansion = _products(machine, X, training.order[examples], members, values)[:, 0]
+        upper = training.upper[examples]
+        hard = np.isinf(upper)
+        margins = sign * (expansion + intercepts[p])
+        square = float(beta @ expansion)
+        losses = float(upper[~hard] @ np.maximum(0.0, 1.0 - margins[~hard]))
+        primal += _soft_or_hard(square, losses, margins, hard)
+        dual += float(sign @ beta) - 0.5 * square
+        worst = max(
+            abs(beta.sum()), float(np.max(-sign * beta)), float(np.max((sign * beta - upper)[~hard], initial=0.0))
+        )
+        broken = max(broken, worst / _scale(upper, beta))
+    return Certificate(primal, dual, broken)
