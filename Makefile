@@ -45,6 +45,7 @@ sanitize: $(VENV)/.tools
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
+# The race against the peers; the other benchmarks are scripts of their own, see benchmarks/README.md.
 bench: $(VENV)/.extra-bench
 	$(BIN)/python benchmarks/run.py
 

@@ -77,7 +77,8 @@ class Lane:
             return
         self.rounds = self.options.rounds
         self.worker = self.worker or Worker(self.contender, self.threads, self.options.timeout)
-        self.predicts = (self.ask(do="load", data=data) or {}).get("predicts", False)
+        loaded = self.ask(do="load", data=data) or {}
+        self.predicts = self.options.predict and loaded.get("predicts", False)
 
     def ask(self, **request: Any) -> dict[str, Any] | None:
         """Ask the worker; if it fails, note it and leave the race on this data set."""
@@ -153,19 +154,23 @@ def rest_lanes(options: argparse.Namespace, results: Results) -> list[Lane]:
     return make_lanes(contenders.ONE_VS_REST, most, results)
 
 
-def run(options: argparse.Namespace) -> Results:
-    """The whole run: per data set first one-against-one, then one-against-all."""
-    results = Results()
-    teams = [make_lanes(contenders.ONE_VS_ONE, options, results), rest_lanes(options, results)]
+def run_teams(teams: list[list[Lane]], names: Iterable[str]) -> None:
+    """Race the teams one after the other on every data set; whatever happens, no process is left behind."""
     try:
-        for data in options.data:
+        for data in names:
             console.print(f"{data}", style="bold")
-            datasets.cached(datasets.SOURCES[data])
+            datasets.cached(datasets.ALL[data])
             for lanes in teams:
                 race(lanes, data)
     finally:
         for lane in [lane for lanes in teams for lane in lanes]:
             lane.close()
+
+
+def run(options: argparse.Namespace) -> Results:
+    """The whole run: per data set first one-against-one, then one-against-all."""
+    results = Results()
+    run_teams([make_lanes(contenders.ONE_VS_ONE, options, results), rest_lanes(options, results)], options.data)
     return results
 
 
@@ -255,20 +260,34 @@ def tables(results: Results, options: argparse.Namespace) -> list[Table]:
     return [*timed, rest_table(results, options), rate_table(results, options)]
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", choices=datasets.SOURCES, help="data sets (default: all)")
+def race_parser(description: str, names: Iterable[str], quick: Iterable[str]) -> argparse.ArgumentParser:
+    """The options that every race has; `predict` and `full` are for those that offer them."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=list(names), help="data sets (default: all)")
     parser.add_argument("--rounds", type=int, help="rounds for every contender (default: 5; quick: 2)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--budget", type=float, default=60.0, help="seconds after which a slow lane stops")
     parser.add_argument("--timeout", type=float, default=3600.0, help="seconds to wait for one call")
-    parser.add_argument("--quick", action="store_true", help=f"two rounds of {' and '.join(QUICK)}")
+    parser.add_argument("--quick", action="store_true", help=f"two rounds of {' and '.join(quick)}")
+    parser.set_defaults(predict=False, full=False)
+    return parser
+
+
+def race_options(parser: argparse.ArgumentParser, names: Iterable[str], quick: Iterable[str]) -> argparse.Namespace:
+    """Read the command line and fill in what was left open."""
+    options = parser.parse_args()
+    options.data = options.data or list(quick if options.quick else names)
+    options.rounds = options.rounds or (2 if options.quick else 5)
+    return options
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Command line."""
+    parser = race_parser(__doc__, datasets.SOURCES, QUICK)
     parser.add_argument("--full", action="store_true", help="also the peers that take minutes on mnist-60000")
     parser.add_argument("--output", help="name of the files in results/ (default: run, or quick)")
-    options = parser.parse_args()
-    options.data = options.data or list(QUICK if options.quick else datasets.SOURCES)
-    options.rounds = options.rounds or (2 if options.quick else 5)
+    parser.set_defaults(predict=True)
+    options = race_options(parser, datasets.SOURCES, QUICK)
     options.output = options.output or ("quick" if options.quick else "run")
     return options
 
