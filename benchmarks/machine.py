@@ -38,7 +38,8 @@ def package_version(name: str) -> str:
 
 def command() -> str:
     """The command line, with the script named from the repository's root."""
-    return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    script, root = Path(sys.argv[0]).resolve(), Path(__file__).resolve().parent.parent
+    return shlex.join(["python", str(script.relative_to(root)), *sys.argv[1:]])
 
 
 def describe() -> dict[str, str]:
