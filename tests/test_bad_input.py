@@ -12,9 +12,10 @@ from reference.data import digits, iris, wine
 from reference.kernels import kernel_matrix
 from scipy import sparse
 
-from polymargin import OneVsOneSVC, OneVsRestSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}
 
 
@@ -161,6 +162,21 @@ def test_a_wrong_decision_is_named_with_the_right_ones(value):
         OneVsOneSVC(decision=value).fit(*iris())
     for right in ("votes", "dag", "adag"):
         assert f"'{right}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("Machine", "name", "value"),
+    [
+        *((Machine, "bias", value) for Machine in TOGETHER for value in ("none", "Free", "", 0, 1.0, True)),
+        *((Machine, "solver", value) for Machine in TOGETHER for value in ("smo", "", None, 1)),
+        *((WestonWatkinsSVC, "margin", value) for value in (0.0, -2.0, np.nan, np.inf, "2", None)),
+    ],
+)
+def test_a_wrong_parameter_of_an_all_together_machine_is_named(Machine, name, value):
+    machine = Machine(**{name: value})
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        machine.fit(*iris())
+    assert not hasattr(machine, "dual_coef_")
 
 
 @pytest.mark.parametrize("Machine", MACHINES)
@@ -342,7 +358,7 @@ TAMPERED = {
     "classes_ too long": ("classes_", lambda a: np.append(a, 99)),
     "n_features_in_ wrong": ("n_features_in_", lambda n: n + 1),
 }
-TAMPERED_ONE_VS_ONE = {
+TAMPERED_GROUPS = {
     "n_support_ with the wrong sum": ("n_support_", lambda a: a + 1),
     "n_support_ negative": ("n_support_", lambda a: np.array([-1, a.sum() + 1, 0])),
     "n_support_ too short": ("n_support_", lambda a: a[:-1]),
@@ -351,13 +367,14 @@ TAMPERED_ONE_VS_ONE = {
 
 @pytest.mark.parametrize(
     ("Machine", "kind"),
-    [(Machine, kind) for Machine in MACHINES for kind in TAMPERED] + [(OneVsOneSVC, k) for k in TAMPERED_ONE_VS_ONE],
+    [(Machine, kind) for Machine in MACHINES for kind in TAMPERED]
+    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER) for kind in TAMPERED_GROUPS],
 )
 def test_a_tampered_machine_refuses_to_predict(Machine, kind):
     X, y = wine()
     machine = Machine().fit(X, y)
     machine.predict(X)
-    name, change = {**TAMPERED, **TAMPERED_ONE_VS_ONE}[kind]
+    name, change = {**TAMPERED, **TAMPERED_GROUPS}[kind]
     tampered = copy.deepcopy(machine)
     setattr(tampered, name, change(getattr(machine, name)))
     for method in ("predict", "decision_function"):

@@ -1,4 +1,4 @@
-"""scikit-learn's fit callbacks see every binary problem as a task of the fit, and may stop it."""
+"""scikit-learn's fit callbacks see every problem as a task of the fit, and may stop it."""
 
 import warnings
 
@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import OneVsOneSVC, OneVsRestSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
 
@@ -33,7 +33,11 @@ class Recorder:
         self.events.append("teardown")
 
 
-@pytest.mark.parametrize(("Machine", "problems"), [(OneVsOneSVC, 45), (OneVsRestSVC, 10)])
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (CrammerSingerSVC, 1)]
+
+
+@pytest.mark.parametrize(("Machine", "problems"), PROBLEMS)
 def test_every_problem_is_a_task(Machine, problems):
     X, y = load_digits(return_X_y=True)
     recorder = Recorder()
@@ -56,13 +60,14 @@ def test_a_callback_can_stop_a_long_fit():
     assert machine.predict(X[:5]).shape == (5,)
 
 
-def test_a_failing_callback_leaves_the_machine_as_it_was():
+@pytest.mark.parametrize("Machine", MACHINES)
+def test_a_failing_callback_leaves_the_machine_as_it_was(Machine):
     class Failing(Recorder):
         def on_fit_task_end(self, estimator, context, **kwargs):
             raise RuntimeError("no")
 
     X, y = load_digits(return_X_y=True)
-    machine = OneVsOneSVC().fit(X, y)
+    machine = Machine().fit(X, y)
     before = dict(vars(machine))
     machine.set_callbacks(Failing())
     with pytest.raises(RuntimeError, match="no"):

@@ -20,15 +20,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from polymargin import OneVsOneSVC, OneVsRestSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 ESTIMATORS = [
     OneVsOneSVC(),
     OneVsOneSVC(decision="dag"),
     OneVsOneSVC(decision="adag"),
     OneVsRestSVC(),
+    WestonWatkinsSVC(),
+    WestonWatkinsSVC(bias="free", margin=1.0),
+    CrammerSingerSVC(),
+    CrammerSingerSVC(bias="free"),
 ]
-MACHINES = [OneVsOneSVC, OneVsRestSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
 
 
 def linear_kernel(A, B):
@@ -36,7 +40,15 @@ def linear_kernel(A, B):
     return A @ B.T
 
 
-@parametrize_with_checks(ESTIMATORS)
+def declared_failures(estimator):
+    """Name the checks that ask for more digits than a fit has without the last exact step."""
+    if not isinstance(estimator, (WestonWatkinsSVC, CrammerSingerSVC)):
+        return {}
+    reason = "the core does not polish the all-together solutions yet: scores agree to tol, not to 1e-7"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=declared_failures)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

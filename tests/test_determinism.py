@@ -16,9 +16,9 @@ from reference.data import digits, overlapping
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import OneVsOneSVC, OneVsRestSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
 PROBLEMS = {
     "digits": digits,
     "overlapping": lambda: overlapping(n=3000),
@@ -41,6 +41,15 @@ def test_bit_identical_for_any_number_of_threads_with_a_small_cache(Machine):
     one = fitted_bits(Machine(cache_size=1, n_jobs=1).fit(X, y), X)
     for n_jobs in (2, 4):
         assert fitted_bits(Machine(cache_size=1, n_jobs=n_jobs).fit(X, y), X) == one, n_jobs
+
+
+@pytest.mark.parametrize("Machine", [WestonWatkinsSVC, CrammerSingerSVC])
+@pytest.mark.parametrize("bias", [None, "regularized", "free"])
+def test_every_bias_is_the_same_for_any_number_of_threads(Machine, bias):
+    X, y = overlapping(n=1000)
+    one = fitted_bits(Machine(bias=bias, n_jobs=1).fit(X, y), X)
+    for n_jobs in (2, 4):
+        assert fitted_bits(Machine(bias=bias, n_jobs=n_jobs).fit(X, y), X) == one, n_jobs
 
 
 @pytest.mark.parametrize("decision", ["votes", "dag", "adag"])

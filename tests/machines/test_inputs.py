@@ -8,9 +8,9 @@ from reference.kernels import kernel_matrix
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from polymargin import OneVsOneSVC, OneVsRestSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
 KERNELS = {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0},

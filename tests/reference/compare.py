@@ -3,12 +3,20 @@
 import numpy as np
 from scipy import sparse
 
+from reference import certificate, together
 from reference.certificate import audit_problems, one_vs_one_problems, one_vs_rest_problems
 from reference.composition import one_vs_one, one_vs_rest, upper_bounds
 from reference.kernels import gamma_value, kernel_matrix
 
-ORACLES = {"OneVsOneSVC": one_vs_one, "OneVsRestSVC": one_vs_rest}
+ORACLES = {
+    "OneVsOneSVC": one_vs_one,
+    "OneVsRestSVC": one_vs_rest,
+    "WestonWatkinsSVC": together.weston_watkins,
+    "CrammerSingerSVC": together.crammer_singer,
+}
+OPTIONS = {"WestonWatkinsSVC": ("bias", "margin"), "CrammerSingerSVC": ("bias",)}
 PROBLEMS = {"OneVsOneSVC": one_vs_one_problems, "OneVsRestSVC": one_vs_rest_problems}
+LOSSES = {"WestonWatkinsSVC": "weston-watkins", "CrammerSingerSVC": "crammer-singer"}
 
 
 def dense(A):
@@ -41,13 +49,45 @@ def training_problem(machine, X, y, sample_weight=None):
     return K, upper_bounds(y, machine.C, machine.class_weight, sample_weight)
 
 
+def optimum(machine, K, y, bound):
+    """Solve ``machine``'s problem on a kernel matrix by quadratic programming."""
+    name = type(machine).__name__
+    return ORACLES[name](K, y, bound, **{option: getattr(machine, option) for option in OPTIONS.get(name, ())})
+
+
 def oracle(machine, X, y, sample_weight=None):
     """Solve ``machine``'s problem by quadratic programming; return the solution and the kernel matrix."""
     K, bound = training_problem(machine, X, y, sample_weight)
-    return ORACLES[type(machine).__name__](K, y, bound), K
+    return optimum(machine, K, y, bound), K
+
+
+def coefficients(machine, n):
+    """Return the (n, k) coefficients of a fitted all-together machine."""
+    B = np.zeros((n, len(machine.classes_)))
+    B[machine.support_] = machine.dual_coef_.T
+    return B
 
 
 def audit(machine, X, y, sample_weight=None):
     """Recompute the objectives of a fitted ``machine``."""
     K, bound = training_problem(machine, X, y, sample_weight)
-    return audit_problems(PROBLEMS[type(machine).__name__](machine, y), K, bound)
+    name = type(machine).__name__
+    if name in PROBLEMS:
+        return audit_problems(PROBLEMS[name](machine, y), K, bound)
+    B, b, codes = coefficients(machine, len(y)), machine.intercept_, np.searchsorted(machine.classes_, y)
+    loss, bias, margin = LOSSES[name], machine.bias, getattr(machine, "margin", 1.0)
+    return certificate.Audit(
+        primal=together.primal_objective(K, codes, B, b, bound, loss=loss, margin=margin, bias=bias),
+        dual=together.dual_objective(K, codes, B, margin=margin, bias=bias),
+        infeasibility=together.infeasibility(codes, B, b, bound, loss=loss, bias=bias),
+    )
+
+
+def offsets_are_unique(machine, y, bound):
+    """Tell whether only one offset (or one for each class, up to a common constant) is optimal."""
+    name = type(machine).__name__
+    if name in PROBLEMS:
+        return certificate.offsets_are_unique(PROBLEMS[name](machine, y), bound)
+    codes = np.searchsorted(machine.classes_, y)
+    B = coefficients(machine, len(y))
+    return machine.bias != "free" or together.offsets_are_unique(codes, B, bound, loss=LOSSES[name])
