@@ -1,6 +1,7 @@
 #include "machine/train_together.hpp"
 
 #include "solver/free_bias.hpp"
+#include "solver/polish_together.hpp"
 
 namespace polymargin {
 namespace {
@@ -32,9 +33,16 @@ TogetherReport report_of(const Decomposition<Loss, Real>& problem, const GramSto
     return report;
 }
 
+/// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first.
+template <class Loss, class Real>
+void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance) {
+    if (!free_bias) problem.run(1e-4 * tolerance, 4 * problem.iterations() + 1000);
+    TogetherPolisher<Loss, Real>(problem, blas, free_bias).run();
+}
+
 template <class Loss, class Real>
 TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, GramStore<Real>& store,
-                              const Points<Real>& points, Control& control) {
+                              const Points<Real>& points, const Blas& blas, Control& control) {
     DecompositionSettings settings = request.settings;
     const Index n = points.size();
     if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
@@ -61,6 +69,9 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
         if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
         status = problem.run(tolerance);
     }
+    if (status == Status::converged && store.whole() && n <= kSmallProblem) {
+        polish(problem, blas, request.bias == BiasKind::free, tolerance);
+    }
     TogetherReport report = report_of(problem, store);
     report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
     report.bias_steps = bias_steps;
@@ -73,7 +84,7 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
 
 TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control) {
     return with_store(request, request.settings.tolerance, blas, control, [&](auto& store, const auto& points) {
-        return std::visit([&](const auto& loss) { return solve_together(request, loss, store, points, control); },
+        return std::visit([&](const auto& loss) { return solve_together(request, loss, store, points, blas, control); },
                           request.loss);
     });
 }

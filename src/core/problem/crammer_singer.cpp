@@ -53,11 +53,13 @@ void CrammerSinger::violations(const ExampleStrip& strip, double* out) const {
 }
 
 void CrammerSinger::make_feasible(const Example& example, std::span<double> beta) const {
+    const double rounding = rounding_of(example, beta);
     double sum = 0.0;
     for (Index m = 0; m < std::ssize(beta); ++m) {
-        if (m != example.label) sum -= beta[m] = std::min(beta[m], 0.0);
+        if (m != example.label) sum -= beta[m] = -beta[m] > rounding ? beta[m] : 0.0;
     }
-    if (sum > example.bound) {
+    // A full row stays full whatever the rounding of its sum: off the limit it would violate by all of its loss.
+    if (sum > example.bound - rounding) {
         const double share = example.bound / sum;
         for (double& b : beta) b *= share;
         sum = example.bound;

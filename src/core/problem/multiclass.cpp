@@ -125,6 +125,14 @@ bool exact_step(std::span<const double> gradient, double curvature, Index label,
     return true;
 }
 
+double rounding_of(const Example& example, std::span<const double> beta) {
+    constexpr double bits = 64 * std::numeric_limits<double>::epsilon();
+    if (!std::isinf(example.bound)) return bits * example.bound;
+    double largest = 0.0;
+    for (const double b : beta) largest = std::max(largest, std::abs(b));
+    return bits * largest;
+}
+
 double smallest_margin(std::span<const double> scores, Index label, double required) {
     double rival = -kInfinity;
     for (Index m = 0; m < std::ssize(scores); ++m) {

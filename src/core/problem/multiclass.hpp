@@ -72,7 +72,7 @@ concept MulticlassLoss = requires(const Loss& loss, const ExampleStrip& strip, c
     { loss.violations(strip, beta.data()) } -> std::same_as<void>;
     /// Move a row to the minimum over its feasible set of g'd + curvature/2 |d|^2, exactly; false if there is none.
     { loss.step(row, number, example, beta) } -> std::same_as<bool>;
-    /// The nearest feasible row, or one near: for warm starts.
+    /// The nearest feasible row, or one near; what is within rounding of a bound is put on it.
     { loss.make_feasible(example, beta) } -> std::same_as<void>;
     /// Directions that span the face of the feasible set in whose interior the row is.
     { loss.exchanges(row, example) } -> std::same_as<std::vector<Exchange>>;
@@ -102,6 +102,10 @@ struct RowLimits {
 /// function is piecewise linear. False if the minimum does not exist (curvature 0 and no limit).
 [[nodiscard]] bool exact_step(std::span<const double> gradient, double curvature, Index label, const RowLimits& limits,
                               std::span<double> beta);
+
+/// What counts as rounding in a row of coefficients: a small multiple of the last bit of C, or of the largest
+/// coefficient when C is infinite.
+[[nodiscard]] double rounding_of(const Example& example, std::span<const double> beta);
 
 /// min over m != y of (s_y - s_m) / required.
 [[nodiscard]] double smallest_margin(std::span<const double> scores, Index label, double required);

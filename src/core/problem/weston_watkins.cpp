@@ -56,10 +56,13 @@ void WestonWatkins::violations(const ExampleStrip& strip, double* out) const {
 }
 
 void WestonWatkins::make_feasible(const Example& example, std::span<double> beta) const {
+    const double rounding = rounding_of(example, beta);
     double sum = 0.0;
     for (Index m = 0; m < std::ssize(beta); ++m) {
         if (m == example.label) continue;
         beta[m] = std::clamp(beta[m], -example.bound, 0.0);
+        if (-beta[m] <= rounding) beta[m] = 0.0;
+        if (beta[m] + example.bound <= rounding) beta[m] = -example.bound;
         sum -= beta[m];
     }
     beta[example.label] = sum;

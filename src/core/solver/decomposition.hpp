@@ -49,8 +49,8 @@ class Decomposition {
     /// Begin with these rows (as many numbers as classes for each example named) instead of zero.
     void start_from(std::span<const Index> support, std::span<const double> rows);
     void set_bias(const Bias& bias);
-    /// Go on until the violation is at most `tolerance`, or something else ends it.
-    Status run(double tolerance);
+    /// Go on until the violation is at most `tolerance`, or something else ends it; at most `most_steps` further steps.
+    Status run(double tolerance, Index most_steps = std::numeric_limits<Index>::max());
 
     [[nodiscard]] Index size() const { return std::ssize(labels_); }
     [[nodiscard]] Index classes() const { return classes_; }
@@ -64,6 +64,19 @@ class Decomposition {
     [[nodiscard]] std::vector<double> column_sums() const;
     [[nodiscard]] MulticlassObjectives objectives() const;
     [[nodiscard]] const Loss& loss() const { return loss_; }
+    /// The example that violates most.
+    [[nodiscard]] Index worst() const { return std::ranges::max_element(violations_) - violations_.begin(); }
+    /// K_ij + weight; the store must have the whole matrix.
+    [[nodiscard]] double kernel(Index i, Index j) const {
+        return static_cast<double>(table_->row(i)[j]) + bias_.weight;
+    }
+    /// The whole state, to come back to.
+    struct Snapshot {
+        std::vector<double> gradient, beta;
+        Bias bias;
+    };
+    [[nodiscard]] Snapshot snapshot() const;
+    void restore(const Snapshot& snapshot);
     /// Change rows from outside and bring the gradient up to date: `changes` has a row for each example named. False,
     /// and not everything changed, if a stop was requested and kernel rows are missing.
     bool change_rows(std::span<const Index> which, std::span<const double> changes);

@@ -173,6 +173,20 @@ void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
 }
 
 template <MulticlassLoss Loss, class Real>
+auto Decomposition<Loss, Real>::snapshot() const -> Snapshot {
+    return {
+        {gradient_.data(), gradient_.data() + gradient_.size()}, {beta_.data(), beta_.data() + beta_.size()}, bias_};
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::restore(const Snapshot& snapshot) {
+    std::ranges::copy(snapshot.gradient, gradient_.data());
+    std::ranges::copy(snapshot.beta, beta_.data());
+    bias_ = snapshot.bias;
+    measure();
+}
+
+template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::measure() {
     update(std::vector<Change>(classes_));
 }
@@ -232,12 +246,14 @@ MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
 }
 
 template <MulticlassLoss Loss, class Real>
-Status Decomposition<Loss, Real>::run(double tolerance) {
+Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
     std::vector<Index> wanted;
+    Index last = settings_.max_iterations < 0 ? std::numeric_limits<Index>::max() : settings_.max_iterations;
+    if (most_steps < last - iterations_) last = iterations_ + most_steps;
     while (true) {
         control_.report({.done = 0, .total = 1, .iterations = iterations_, .violation = violation_});
         if (!(violation_ > tolerance)) return Status::converged;
-        if (settings_.max_iterations >= 0 && iterations_ >= settings_.max_iterations) return Status::max_iterations;
+        if (iterations_ >= last) return Status::max_iterations;
         if (control_.stop_requested()) return stop_reason();
         if (inseparable()) return Status::unbounded;
         if (settings_.gap > 0.0) {
@@ -251,8 +267,7 @@ Status Decomposition<Loss, Real>::run(double tolerance) {
         working_.take_in(wanted, [this](Index i) { return at_rest(i); });
         if (!fetch(working_.members())) return stop_reason();
         load_block();
-        Index limit = 100 * working_.size();
-        if (settings_.max_iterations >= 0) limit = std::min(limit, settings_.max_iterations - iterations_);
+        const Index limit = std::min(100 * working_.size(), last - iterations_);
         const Index steps = block_.solve(loss_, std::max(tolerance / 2, violation_ * kInnerShare), limit);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;

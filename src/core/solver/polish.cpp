@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
+
+#include "support/least_squares.hpp"
 
 namespace polymargin {
 namespace {
@@ -56,15 +59,7 @@ class Polisher {
             b[r] = -state_.f[f[r]];
         }
         a.back() = 0.0;
-        std::vector<int> pivots(m, 0);
-        int one = 1, rank = 0, info = 0, work_size = -1;
-        double condition = 1e-12, best_size = 0.0;
-        blas_.dgelsy(&m, &m, &one, a.data(), &m, b.data(), &m, pivots.data(), &condition, &rank, &best_size, &work_size,
-                     &info);
-        work_size = static_cast<int>(best_size);
-        std::vector<double> work(work_size);
-        blas_.dgelsy(&m, &m, &one, a.data(), &m, b.data(), &m, pivots.data(), &condition, &rank, work.data(),
-                     &work_size, &info);
+        b = least_squares(blas_, std::move(a), std::move(b));
         b.pop_back();
         return b;
     }

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "solver/decomposition.hpp"
+#include "support/least_squares.hpp"
+
+namespace polymargin {
+
+/// Turn a nearly optimal point of an all-together problem into one that is optimal to rounding, by an active-set method
+/// like that for the binary problem: solve the linear conditions of all exchanges that are free,
+///
+///     sum_(j; g', l') K_ij (e_g - e_l)'(e_g' - e_l') p_(j; g', l') + (v_g - v_l) = -(G_ig - G_il),
+///
+/// directly, go there as far as the feasible sets allow and repeat; at the optimum of the face, take an exact step on
+/// the worst example. With a free bias `v` is the change of the shift and the sums of the columns stay what they are;
+/// otherwise there is no v. The point is kept only if the violation fell. Problems with more than `max_free` free
+/// exchanges are left as they are.
+template <MulticlassLoss Loss, class Real>
+class TogetherPolisher {
+  public:
+    TogetherPolisher(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, Index max_free = 256)
+        : problem_(problem), blas_(blas), free_bias_(free_bias), max_free_(max_free) {}
+
+    void run() {
+        const double before = problem_.violation();
+        const auto saved = problem_.snapshot();
+        for (int step = 0; step < kMaxSteps; ++step) {
+            const auto face = free_exchanges();
+            if (std::ssize(face) > max_free_) break;
+            if (!face.empty() && !move(face)) continue;  // a coefficient met its bound: solve again without it
+            if (!step_worst()) break;
+        }
+        // Not "no worse": with an indefinite kernel the linear conditions may describe a saddle.
+        if (!(problem_.violation() <= before)) problem_.restore(saved);
+    }
+
+  private:
+    /// Steps allowed: a good start needs a few, a bad one is not worth more.
+    static constexpr int kMaxSteps = 64;
+    /// A violation this small, relative to the gradient, is rounding.
+    static constexpr double kRounding = 1e-13;
+
+    struct Free {
+        Index example;
+        Exchange exchange;
+    };
+
+    [[nodiscard]] std::vector<double> row(Index i) const {
+        std::vector<double> values(problem_.classes());
+        for (Index m = 0; m < problem_.classes(); ++m) values[m] = problem_.beta().at(m, i);
+        return values;
+    }
+
+    [[nodiscard]] std::vector<Free> free_exchanges() const {
+        std::vector<Free> face;
+        for (Index i = 0; i < problem_.size() && std::ssize(face) <= max_free_; ++i) {
+            for (const Exchange& e : problem_.loss().exchanges(row(i), problem_.example(i))) face.push_back({i, e});
+        }
+        return face;
+    }
+
+    /// (e_g - e_l)'(e_g' - e_l')
+    static double product(const Exchange& a, const Exchange& b) {
+        return static_cast<double>((a.gains == b.gains) - (a.gains == b.loses) - (a.loses == b.gains) +
+                                   (a.loses == b.loses));
+    }
+
+    /// Go to the optimum of the face, as far as possible; true if that is the whole way.
+    bool move(const std::vector<Free>& face) {
+        const Index f = std::ssize(face), k = problem_.classes(), size = f + (free_bias_ ? k : 0);
+        std::vector<double> matrix(size * size, 0.0), right(size, 0.0);
+        for (Index a = 0; a < f; ++a) {
+            const auto& [i, one] = face[a];
+            right[a] = problem_.gradient().at(one.loses, i) - problem_.gradient().at(one.gains, i);
+            for (Index b = 0; b < f; ++b) {
+                const auto& [j, other] = face[b];
+                const double along = product(one, other);
+                if (along != 0.0) matrix[b * size + a] = along * problem_.kernel(i, j);
+            }
+            if (!free_bias_) continue;
+            matrix[(f + one.gains) * size + a] = matrix[a * size + f + one.gains] = 1.0;
+            matrix[(f + one.loses) * size + a] = matrix[a * size + f + one.loses] = -1.0;
+        }
+        const auto solution = least_squares(blas_, std::move(matrix), std::move(right));
+        std::map<Index, std::vector<double>> changes;
+        for (Index a = 0; a < f; ++a) {
+            auto& change = changes.try_emplace(face[a].example, k, 0.0).first->second;
+            change[face[a].exchange.gains] += solution[a];
+            change[face[a].exchange.loses] -= solution[a];
+        }
+        double share = 1.0;
+        for (const auto& [i, change] : changes) {
+            share = std::min(share, problem_.loss().room(row(i), change, problem_.example(i)));
+        }
+        std::vector<Index> which;
+        std::vector<double> values;
+        for (const auto& [i, change] : changes) {
+            const auto old = row(i);
+            auto now = old;
+            for (Index m = 0; m < k; ++m) now[m] += share * change[m];
+            problem_.loss().make_feasible(problem_.example(i), now);
+            which.push_back(i);
+            for (Index m = 0; m < k; ++m) values.push_back(now[m] - old[m]);
+        }
+        if (!problem_.change_rows(which, values)) return true;
+        if (free_bias_) {
+            Bias bias = problem_.bias();
+            for (Index m = 0; m < k; ++m) bias.shift[m] += share * solution[f + m];
+            problem_.set_bias(bias);
+        }
+        return share >= 1.0;
+    }
+
+    /// An exact step on the worst example; false if there is none worth it. It would change the sums of the columns,
+    /// which a free bias fixes: then the face alone is polished.
+    bool step_worst() {
+        if (free_bias_) return false;
+        double scale = 1.0;
+        for (Index m = 0; m < problem_.classes(); ++m) {
+            const double* g = problem_.gradient().row(m);
+            for (Index i = 0; i < problem_.size(); ++i) scale = std::max(scale, std::abs(g[i]));
+        }
+        if (!(problem_.violation() > kRounding * scale)) return false;
+        const Index i = problem_.worst();
+        std::vector<double> gradient(problem_.classes());
+        for (Index m = 0; m < problem_.classes(); ++m) gradient[m] = problem_.gradient().at(m, i);
+        const auto old = row(i);
+        auto now = old;
+        if (!problem_.loss().step(gradient, problem_.kernel(i, i), problem_.example(i), now)) return false;
+        for (std::size_t m = 0; m < now.size(); ++m) now[m] -= old[m];
+        const Index which[] = {i};
+        return problem_.change_rows(which, now);
+    }
+
+    Decomposition<Loss, Real>& problem_;
+    const Blas& blas_;
+    bool free_bias_;
+    Index max_free_;
+};
+
+}  // namespace polymargin
