@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "solver/circulation.hpp"
@@ -42,7 +43,10 @@ class FreeBias {
                 finish(shift, status);
                 if (problem_.violation() <= tolerance) return status;
             }
-            if (residual > kProgress * last) weight = std::min(weight * kGrowth, kMostWeight * scale_);
+            // Sums that do not change at all mean that b is on its way to the next place where a coefficient moves.
+            const bool stuck = residual > kStuck * last;
+            if (residual > kProgress * last) weight *= kGrowth;
+            if (!stuck) weight = std::min(weight, kMostWeight * scale_);
             last = residual;
         }
         return finish(shift, Status::precision);
@@ -58,6 +62,7 @@ class FreeBias {
     static constexpr double kInnerShare = 0.1;
     /// A step that leaves more than this share of the sums asks for a larger weight.
     static constexpr double kProgress = 0.5;
+    static constexpr double kStuck = 0.99;
     static constexpr double kGrowth = 2.0;
     /// In units of a kernel value: much larger, and a step on one example can hardly move for the sums.
     static constexpr double kMostWeight = 16.0;
@@ -122,16 +127,31 @@ class FreeBias {
         }
         const auto balanced = largest_circulation_below(flow, k);
         std::map<Index, std::vector<double>> changes;
-        for (Index i = 0; i < n; ++i) {
-            const Index y = problem_.example(i).label;
-            for (Index m = 0; m < k; ++m) {
-                if (m == y || beta.at(m, i) == 0.0 || flow[y * k + m] == balanced[y * k + m]) continue;
-                auto& change = changes.try_emplace(i, k, 0.0).first->second;
-                change[m] = beta.at(m, i) * (balanced[y * k + m] / flow[y * k + m] - 1.0);
-                change[y] -= change[m];
-            }
+        for (Index y = 0; y < k; ++y) {
+            for (Index m = 0; m < k; ++m) take_out(y, m, flow[y * k + m] - balanced[y * k + m], changes);
         }
         return apply(changes);
+    }
+
+    /// Take so much out of what the examples of class y have in class m, of those first that it hurts least: a
+    /// coefficient at its limit is there for a reason, and off it the example may violate by all of its loss.
+    void take_out(Index y, Index m, double amount, std::map<Index, std::vector<double>>& changes) const {
+        if (!(amount > 0.0)) return;
+        const auto beta = problem_.beta(), gradient = problem_.gradient();
+        std::vector<std::pair<double, Index>> givers;
+        for (Index i = 0; i < problem_.size(); ++i) {
+            if (problem_.example(i).label != y || !(beta.at(m, i) < 0.0)) continue;
+            givers.emplace_back(std::abs(gradient.at(m, i) - gradient.at(y, i)), i);
+        }
+        std::ranges::sort(givers);
+        for (const auto& [hurt, i] : givers) {
+            const double part = std::min(amount, -beta.at(m, i));
+            auto& change = changes.try_emplace(i, problem_.classes(), 0.0).first->second;
+            change[m] += part;
+            change[y] -= part;
+            amount -= part;
+            if (!(amount > 0.0)) return;
+        }
     }
 
     bool apply(const std::map<Index, std::vector<double>>& changes) {
