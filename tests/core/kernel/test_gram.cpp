@@ -106,6 +106,93 @@ void check_eviction() {
     }
 }
 
+/// The matrices of some ranges; more than one tile in the largest.
+template <class Real>
+void check_squares() {
+    Random random(60);
+    const Matrix x = fixtures::random_matrix(700, 4, random);
+    const auto order = random.permutation(700);
+    const Matrix gram = fixtures::plain_gram(kRbf, x, order);
+    const std::vector<Range> ranges{{0, 90}, {90, 91}, {100, 700}};
+    Workbench<Real> squares(kRbf, x.dense(), order, kAmple, 2), whole(kRbf, x.dense(), order, kAmple, 2);
+    squares.store.compute_squares(ranges);
+    whole.store.compute_whole();
+    CHECK(squares.store.evaluations() == 90 * 91 / 2 + 1 + 600 * 601 / 2);
+    CHECK(!squares.store.whole() && whole.store.whole());
+    for (const Range inside : {Range{0, 90}, {90, 91}, {100, 700}, {10, 20}, {300, 700}}) {
+        CHECK(squares.store.has_square(inside));
+    }
+    for (const Range across : {Range{0, 91}, {91, 100}, {95, 110}, {0, 700}}) CHECK(!squares.store.has_square(across));
+    for (const auto& [r, c] : {std::pair{Range{0, 90}, Range{0, 90}}, {{90, 91}, {90, 91}}, {{300, 420}, {150, 700}}}) {
+        const auto view = squares.store.open(r, c), same = whole.store.open(r, c);
+        for (Index g = r.begin; g < r.end; ++g) {
+            check_row(*view, g, gram);
+            for (Index i = 0; i < c.size(); ++i) CHECK_CLOSE(view->row(g)[i], same->row(g)[i], kAccuracy<Real>);
+        }
+    }
+    const auto all = squares.store.open({100, 700}, {100, 700});
+    for (Index g = 100; g < 700; ++g) {
+        for (Index c = 100; c < g; ++c) CHECK(all->row(g)[c - 100] == all->row(c)[g - 100]);  // symmetric to the bit
+    }
+    // What lies between the squares is computed by rows.
+    auto between = squares.store.open({0, 90}, {100, 700});
+    CHECK(between->row(5) == nullptr);
+    const Index before = squares.store.evaluations();
+    squares.store.request(between, std::vector<Index>{5, 89});
+    CHECK(squares.store.fulfil());
+    CHECK(squares.store.evaluations() == before + 2 * 600);
+    check_row(*between, 5, gram);
+    check_row(*between, 89, gram);
+}
+
+template <class Real>
+void check_private_rows() {
+    Random random(61);
+    const Matrix x = fixtures::random_matrix(700, 4, random);
+    const auto order = random.permutation(700);
+    const Matrix gram = fixtures::plain_gram(kRbf, x, order);
+    Workbench<Real> bench(kRbf, x.dense(), order, kAmple);
+    PrivateRows<Real> rows(bench.engine);
+    Index expected = 0;
+    // Smaller, larger, the other way round, and one that begins where another began.
+    for (const auto& [a, b] : {std::pair{Range{0, 40}, Range{50, 110}},
+                               {{300, 700}, {0, 290}},
+                               {{50, 110}, {0, 40}},
+                               {{0, 41}, {50, 110}}}) {
+        rows.open(a, b);
+        for (const auto& [from, to] : {std::pair{a, b}, {b, a}}) {
+            const auto table = rows.table(from);
+            CHECK(table->rows() == from && table->columns() == to);
+            for (Index g = from.begin; g < from.end; ++g) CHECK(table->row(g) == nullptr);
+        }
+        for (int round = 0; round < 4; ++round) {
+            for (const auto& [from, to] : {std::pair{a, b}, {b, a}}) {
+                const auto table = rows.table(from);
+                std::vector<Index> wanted(1 + random.below(20));
+                for (Index& g : wanted) g = from.begin + random.below(from.size());
+                std::vector<char> counted(700, 0);
+                for (const Index g : wanted) {
+                    if (!table->row(g) && !counted[g]) expected += to.size();
+                    counted[g] = 1;
+                }
+                rows.compute(*table, wanted);
+                CHECK(rows.evaluations() == expected);
+            }
+        }
+        // All that was computed is still right: no row lies on another.
+        for (const auto& [from, to] : {std::pair{a, b}, {b, a}}) {
+            const auto table = rows.table(from);
+            std::vector<Index> every(from.size());
+            std::iota(every.begin(), every.end(), from.begin);
+            rows.compute(*table, every);
+        }
+        expected = rows.evaluations();
+        for (const Range from : {a, b}) {
+            for (Index g = from.begin; g < from.end; ++g) check_row(*rows.table(from), g, gram);
+        }
+    }
+}
+
 }  // namespace
 
 TEST(whole_and_rows_give_the_same_values) {
@@ -216,6 +303,36 @@ TEST(the_values_do_not_depend_on_the_threads) {
         seen.push_back(std::move(values));
     }
     CHECK(seen[0] == seen[1] && seen[0] == seen[2]);
+}
+
+TEST(squares_are_parts_of_the_whole) {
+    check_squares<float>();
+    check_squares<double>();
+}
+
+TEST(squares_do_not_depend_on_the_threads) {
+    Random random(62);
+    const Matrix x = fixtures::random_matrix(700, 3, random);
+    const std::vector<Range> ranges{{0, 300}, {300, 700}};
+    std::vector<std::vector<float>> seen;
+    for (const int threads : {1, 2, 4}) {
+        Workbench<float> bench(kRbf, x.dense(), fixtures::identity(700), kAmple, threads);
+        bench.store.compute_squares(ranges);
+        std::vector<float> values;
+        for (const Range range : ranges) {
+            const auto table = bench.store.open(range, range);
+            for (Index g = range.begin; g < range.end; ++g) {
+                values.insert(values.end(), table->row(g), table->row(g) + range.size());
+            }
+        }
+        seen.push_back(std::move(values));
+    }
+    CHECK(seen[0] == seen[1] && seen[0] == seen[2]);
+}
+
+TEST(private_rows_in_both_directions_and_again_for_another_pair) {
+    check_private_rows<float>();
+    check_private_rows<double>();
 }
 
 TEST(a_stop_request_is_reported) {

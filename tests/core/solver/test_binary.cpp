@@ -353,3 +353,95 @@ TEST(without_the_whole_matrix_nothing_is_polished) {
     const Index budget = 26 * 2 * padded<double>(150) * 8;
     check_all<double>(data, pairs, solve<double>(data, pairs, settings, budget), 1e-3);
 }
+
+namespace {
+
+/// The classes, each with its square in the store.
+template <class Real>
+std::vector<BinaryResult> solve_on_squares(const Data& data, std::span<const BinaryProblem> problems,
+                                           const BinarySettings& settings, int threads = 1,
+                                           std::span<const BinaryStart> starts = {}) {
+    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), kAmple, threads, kPatience);
+    std::vector<Range> classes;
+    for (Index m = 0; m < data.classes; ++m) classes.push_back({m * data.per_class, (m + 1) * data.per_class});
+    bench.store.compute_squares(classes);
+    const Index before = bench.store.evaluations();
+    auto results = solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control, starts);
+    CHECK(bench.control.progress().done == static_cast<Index>(problems.size()));
+    CHECK(bench.store.evaluations() > before);  // the rows between the classes count too
+    return results;
+}
+
+template <class Real>
+void check_squares_against_rows() {
+    const Data data(4, 80, 2.0, 102);
+    const auto pairs = audit::all_pairs(4, 80);
+    for (const Index working_set : {16, 512}) {
+        const BinarySettings settings{.working_set = working_set};
+        const auto squares = solve_on_squares<Real>(data, pairs, settings);
+        const auto rows = solve<Real>(data, pairs, settings);
+        check_all<Real>(data, pairs, squares, 1e-3);
+        for (std::size_t p = 0; p < pairs.size(); ++p) {
+            const double dual = rows[p].objectives.dual;
+            CHECK_CLOSE(squares[p].objectives.dual, dual, 1e-4 * dual);
+            CHECK_CLOSE(squares[p].objectives.primal, rows[p].objectives.primal, 1e-3 * dual);
+        }
+    }
+}
+
+}  // namespace
+
+TEST(pairs_solved_apart_are_solved_as_well) {
+    check_squares_against_rows<float>();
+    check_squares_against_rows<double>();
+}
+
+TEST(tight_tolerances_find_the_same_optimum_apart) {
+    const Data data(3, 60, 2.0, 103);
+    const auto pairs = audit::all_pairs(3, 60);
+    const auto squares = solve_on_squares<double>(data, pairs, {.tolerance = 1e-8});
+    const auto rows = solve<double>(data, pairs, {.tolerance = 1e-8});
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+        CHECK_CLOSE(squares[p].objectives.dual, rows[p].objectives.dual, 1e-9 * rows[p].objectives.dual);
+        CHECK_CLOSE(squares[p].intercept, rows[p].intercept, 1e-6);
+    }
+}
+
+TEST(pairs_solved_apart_do_not_depend_on_the_threads) {
+    Data data(5, 60, 3.0, 104);
+    const auto pairs = audit::all_pairs(5, 60);
+    for (const Index working_set : {16, 512}) {
+        const BinarySettings settings{.working_set = working_set};
+        const auto alone = solve_on_squares<float>(data, pairs, settings, 1);
+        for (const int threads : {2, 4}) {
+            const auto together = solve_on_squares<float>(data, pairs, settings, threads);
+            for (std::size_t p = 0; p < pairs.size(); ++p) CHECK(audit::same(alone[p], together[p]));
+        }
+    }
+}
+
+TEST(pairs_solved_apart_take_warm_starts_and_limits) {
+    const Data data(3, 80, 2.0, 105);
+    const auto pairs = audit::all_pairs(3, 80);
+    const auto cold = solve_on_squares<double>(data, pairs, {.tolerance = 1e-6});
+    std::vector<BinaryStart> starts;
+    for (const auto& result : cold) starts.push_back(start_from(result));
+    const auto warm = solve_on_squares<double>(data, pairs, {}, 2, starts);
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+        CHECK(warm[p].iterations == 0 && warm[p].beta == cold[p].beta);
+    }
+    for (const auto& result : solve_on_squares<double>(data, pairs, {.tolerance = 1e-6, .max_iterations = 7})) {
+        CHECK(result.status == Status::max_iterations && result.iterations == 7);
+    }
+}
+
+TEST(a_stop_ends_problems_solved_apart) {
+    const Data data(3, 60, 1.0, 106);
+    const auto pairs = audit::all_pairs(3, 60);
+    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 2);
+    bench.store.compute_squares(std::vector<Range>{{0, 60}, {60, 120}, {120, 180}});
+    bench.control.cancel();
+    for (const auto& result : solve_binary<double>(pairs, data.upper, bench.store, {}, bench.control)) {
+        CHECK(result.status == Status::stopped && result.iterations == 0);
+    }
+}
