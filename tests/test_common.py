@@ -40,15 +40,7 @@ def linear_kernel(A, B):
     return A @ B.T
 
 
-def declared_failures(estimator):
-    """Name the checks that ask for more digits than a fit has without the last exact step."""
-    if not isinstance(estimator, (WestonWatkinsSVC, CrammerSingerSVC)):
-        return {}
-    reason = "the core does not polish the all-together solutions yet: scores agree to tol, not to 1e-7"
-    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=declared_failures)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

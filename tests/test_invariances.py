@@ -256,7 +256,8 @@ def test_the_independent_optimum(Machine, problem):
 def test_two_classes_are_the_binary_machine(Machine, problem):
     machine = problem.machine(Machine).fit(problem.X, problem.y)
     assume(offsets_are_unique(machine, problem.y, upper_bounds(problem.y, machine.C)))
-    binary = SVC(tol=1e-5, max_iter=1_000_000, **problem.params).fit(problem.X, problem.y)
+    # At 1e-5 scikit-learn's own scores are off by more than CLOSE now and then.
+    binary = SVC(tol=1e-7, max_iter=1_000_000, **problem.params).fit(problem.X, problem.y)
     assert_close(machine.decision_function(problem.X_new), binary.decision_function(problem.X_new))
 
 

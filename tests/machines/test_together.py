@@ -57,7 +57,7 @@ def assert_optimal(machine, best, K, bound, X):
     assert gap <= certified_gap(machine, bound) + 1e-12 * best.dual
     assert machine.duality_gap_ == pytest.approx(gap / machine.primal_objective_, rel=1e-6, abs=1e-14)
     expected = best.all_scores(K)
-    np.testing.assert_allclose(all_scores(machine, X), expected, atol=1e-4 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_allclose(all_scores(machine, X), expected, atol=1e-5 * max(1.0, np.abs(expected).max()))
 
 
 # The optimum
@@ -109,7 +109,7 @@ def test_any_margin(bias, margin):
     best = optimum(machine, K, y, bound)
     assert machine.dual_objective_ == pytest.approx(best.dual, rel=1e-6)
     assert machine.primal_objective_ - machine.dual_objective_ <= certified_gap(machine, bound)
-    np.testing.assert_allclose(all_scores(machine, X), best.all_scores(K), atol=1e-4 * margin)
+    np.testing.assert_allclose(all_scores(machine, X), best.all_scores(K), atol=1e-5 * margin)
 
 
 @every_machine
@@ -127,6 +127,17 @@ def test_reported_objectives_are_those_of_the_attributes(Machine, bias, tol):
         assert machine.primal_objective_ == pytest.approx(checked.primal, rel=1e-5)
         gap = machine.primal_objective_ - machine.dual_objective_
         assert gap <= certified_gap(machine, upper_bounds(y, 2.0))
+
+
+@pytest.mark.xfail(reason="the core does not allow for rounding in primal and dual, as it does for binary problems")
+def test_dual_never_exceeds_primal_even_by_rounding():
+    for seed in range(20):
+        X, y = random_classes(3, n=40, seed=seed)
+        for Machine in MACHINES:
+            for bias in BIASES:
+                machine = Machine(C=0.5, bias=bias, tol=1e-6).fit(X, y)
+                assert machine.dual_objective_ <= machine.primal_objective_
+                assert machine.duality_gap_ >= 0
 
 
 @every_machine
@@ -375,7 +386,7 @@ def test_hard_margin_separates(Machine, bias, k):
     machine = Machine(C=np.inf, kernel="linear", bias=bias, tol=1e-4).fit(X, y)
     assert machine.converged_
     assert margins(machine, X, y).min() >= getattr(machine, "margin", 1.0) * (1 - 1e-3)
-    assert machine.dual_objective_ <= machine.primal_objective_
+    assert machine.dual_objective_ <= machine.primal_objective_ * (1 + 1e-12)
     assert machine.primal_objective_ == pytest.approx(machine.dual_objective_, rel=1e-3)
     best, _ = oracle(machine, X, y)
     assert machine.dual_objective_ == pytest.approx(best.dual, rel=1e-4)

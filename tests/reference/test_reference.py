@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from reference.binary import solve_binary
 from reference.certificate import audit_problems, offsets_are_unique, one_vs_one_problems
@@ -12,6 +12,7 @@ from reference.composition import one_vs_one, one_vs_rest, pairs, upper_bounds
 from reference.data import DATA_SETS, iris, separable
 from reference.decisions import adag, dag, decide, vote_counts, votes
 from reference.kernels import gamma_value, kernel_matrix
+from reference.together import crammer_singer, hsu_lin_primal, weston_watkins
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
@@ -128,3 +129,48 @@ def test_votes_agree_with_scikit_learn():
     X, y = DATA_SETS["digits"]()
     machine = SVC(C=0.05, decision_function_shape="ovo").fit(X[:150], y[:150])
     np.testing.assert_array_equal(decide("votes", machine.decision_function(X), 10), machine.predict(X))
+
+
+@pytest.mark.parametrize("bias", [None, "regularized", "free"])
+@pytest.mark.parametrize("solve", [weston_watkins, crammer_singer])
+def test_all_together_references_close_their_gap(solve, bias):
+    X, y = iris()
+    X, y = X[::4], y[::4]
+    weight = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
+    weight[::7] = 0.0
+    best = solve(kernel_matrix(X, X, "rbf", gamma=0.4), y, upper_bounds(y, 5.0, None, weight), bias=bias)
+    assert best.dual == pytest.approx(best.primal, rel=1e-8)
+    np.testing.assert_allclose(best.B.sum(axis=1), 0.0, atol=1e-9)
+    np.testing.assert_allclose(best.b.sum(), 0.0, atol=1e-9)
+    assert (best.B[weight == 0] == 0).all()
+
+
+def test_weston_watkins_with_two_classes_agrees_with_scikit_learn():
+    X, y = iris()
+    X, y = X[y > 0][::2], y[y > 0][::2]
+    K = kernel_matrix(X, X, "rbf", gamma=0.25)
+    best = weston_watkins(K, y, upper_bounds(y, 3.0), bias="free")
+    machine = SVC(C=3.0, gamma=0.25, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(best.scores(K)[:, 0], machine.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [None, "regularized"])
+def test_crammer_singer_agrees_with_scikit_learn(bias):
+    X, y = iris()
+    X, y = X[::3], y[::3]
+    K = kernel_matrix(X, X, "linear")
+    best = crammer_singer(K, y, upper_bounds(y, 0.5), bias=bias)
+    machine = LinearSVC(
+        multi_class="crammer_singer", C=0.5, fit_intercept=bias is not None, tol=1e-9, max_iter=100_000
+    ).fit(X, y)
+    np.testing.assert_allclose(best.scores(K), machine.decision_function(X), atol=1e-4)
+
+
+def test_weston_watkins_primal_and_dual_agree():
+    X, y = iris()
+    X, y = X[::5], y[::5]
+    K = kernel_matrix(X, X, "linear")
+    best = weston_watkins(K, y, upper_bounds(y, 0.7), bias="free")
+    W, b, objective = hsu_lin_primal(X, y, 0.7, 4)
+    assert objective == pytest.approx(best.dual, rel=1e-9)
+    np.testing.assert_allclose(X @ W.T + b, best.all_scores(K), atol=1e-5)

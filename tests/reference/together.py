@@ -98,6 +98,21 @@ def offsets_are_unique(codes, B, bound, *, loss, share=1e-3):
     return len(np.unique(group)) == 1
 
 
+def _solved(P, c, **limits):
+    """Minimise ``1/2 x'Px + c'x``, as exactly as PIQP can."""
+    for precision in (1e-13, 1e-12, 1e-11):
+        solver = piqp.DenseSolver()
+        solver.settings.eps_abs = solver.settings.eps_rel = precision
+        solver.settings.check_duality_gap = True
+        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = 10 * precision
+        solver.settings.max_iter = 500
+        solver.setup(P, c, **limits)
+        status = solver.solve()
+        if status == piqp.PIQP_SOLVED:
+            return solver.result
+    raise RuntimeError(f"the reference could not be solved: {status}")
+
+
 def solve_together(K, y, bound, *, loss, bias=None, margin=1.0):
     """Solve one all-together problem.
 
@@ -131,24 +146,13 @@ def solve_together(K, y, bound, *, loss, bias=None, margin=1.0):
         limits["A"] = np.asfortranarray(direction.T[:-1])
         limits["b"] = np.zeros(k - 1)
 
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = 1e-11
-    solver.settings.eps_rel = 1e-11
-    solver.settings.check_duality_gap = True
-    solver.settings.eps_duality_gap_abs = 1e-10
-    solver.settings.eps_duality_gap_rel = 1e-10
-    solver.settings.max_iter = 500
-    solver.setup(np.asfortranarray((Q + Q.T) / 2), -margin * np.ones(len(pairs)), **limits)
-    status = solver.solve()
-    if status != piqp.PIQP_SOLVED:
-        raise RuntimeError(f"the reference could not be solved: {status}")
-
-    a = np.clip(solver.result.x, 0.0, bound[example])
+    result = _solved(np.asfortranarray((Q + Q.T) / 2), -margin * np.ones(len(pairs)), **limits)
+    a = np.clip(result.x, 0.0, bound[example])
     B = np.zeros((n, k))
     np.add.at(B, example, a[:, None] * direction)
     b = np.zeros(k)
     if bias == "free":
-        b[:-1] = solver.result.y
+        b[:-1] = result.y
         b -= b.mean()
     elif bias == "regularized":
         b = B.sum(axis=0)
@@ -196,21 +200,13 @@ def hsu_lin_primal(X, y, C, regulariser):
     if regulariser == 7:
         A = np.vstack([A, np.hstack([np.tile(np.eye(d), k), np.zeros((d, size - k * d))])])
 
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
-    solver.setup(
+    x = _solved(
         np.asfortranarray(P),
         cost,
-        np.asfortranarray(A),
-        np.zeros(len(A)),
-        np.asfortranarray(G),
-        np.full(len(pairs), 2.0),
-        np.full(len(pairs), np.inf),
-        np.r_[np.full(k * d + k, -np.inf), np.zeros(len(pairs))],
-        np.full(size, np.inf),
-    )
-    status = solver.solve()
-    if status != piqp.PIQP_SOLVED:
-        raise RuntimeError(f"the reference could not be solved: {status}")
-    x = solver.result.x
+        A=np.asfortranarray(A),
+        b=np.zeros(len(A)),
+        G=np.asfortranarray(G),
+        h_l=np.full(len(pairs), 2.0),
+        x_l=np.r_[np.full(k * d + k, -np.inf), np.zeros(len(pairs))],
+    ).x
     return x[: k * d].reshape(k, d), x[k * d : k * d + k], float(0.5 * x @ P @ x + cost @ x)
