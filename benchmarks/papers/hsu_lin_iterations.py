@@ -148,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=datasets.LARGE + tuple(datasets.SMALL))
     parser.add_argument("--threads", type=int, default=2, help="of polymargin")
-    parser.add_argument("--full", action="store_true", help="also letter and shuttle: some minutes each for Crammer-Singer, longer for Weston-Watkins")
+    parser.add_argument("--full", action="store_true", help="also letter and shuttle: allow an hour")
     parser.add_argument("--quick", action="store_true", help="two small data sets that are not in the table")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
