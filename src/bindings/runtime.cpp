@@ -23,6 +23,7 @@ const Blas& scipy_blas() {
         b.sgemm = routine<Blas::Gemm<float>>("scipy.linalg.cython_blas", "sgemm");
         b.dgemm = routine<Blas::Gemm<double>>("scipy.linalg.cython_blas", "dgemm");
         b.dgelsy = routine<Blas::Gelsy>("scipy.linalg.cython_lapack", "dgelsy");
+        b.dposv = routine<Blas::Posv>("scipy.linalg.cython_lapack", "dposv");
         return b;
     }();
     return blas;

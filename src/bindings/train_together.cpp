@@ -60,6 +60,8 @@ nb::dict bound_train_together(const Data& data, const KernelSpec& kernel, const 
         const auto rows = nb::cast<Vector<double>>((*start)[1]);
         request.start_support.assign(support.data(), support.data() + support.size());
         request.start_rows.assign(rows.data(), rows.data() + rows.size());
+        const auto shift = nb::cast<Vector<double>>((*start)[2]);
+        request.start_bias.assign(shift.data(), shift.data() + shift.size());
     }
     request.settings.tolerance = tolerance;
     request.settings.gap = gap;

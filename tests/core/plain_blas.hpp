@@ -106,11 +106,40 @@ inline void gelsy(int* m, int* n, int* nrhs, double* a, int* lda, double* b, int
     }
 }
 
+/// a = L L' in place of its lower half, then two triangular solves; info is the first pivot that is not positive.
+inline void posv(char*, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) {
+    const long size = *n, step = *lda;
+    *info = 0;
+    for (long j = 0; j < size; ++j) {
+        for (long k = 0; k < j; ++k) {
+            for (long i = j; i < size; ++i) a[j * step + i] -= a[k * step + i] * a[k * step + j];
+        }
+        if (!(a[j * step + j] > 0.0)) {
+            *info = static_cast<int>(j + 1);
+            return;
+        }
+        const double root = std::sqrt(a[j * step + j]);
+        for (long i = j; i < size; ++i) a[j * step + i] /= root;
+    }
+    for (long c = 0; c < *nrhs; ++c) {
+        double* x = b + c * *ldb;
+        for (long i = 0; i < size; ++i) {
+            for (long k = 0; k < i; ++k) x[i] -= a[k * step + i] * x[k];
+            x[i] /= a[i * step + i];
+        }
+        for (long i = size - 1; i >= 0; --i) {
+            for (long k = i + 1; k < size; ++k) x[i] -= a[i * step + k] * x[k];
+            x[i] /= a[i * step + i];
+        }
+    }
+}
+
 inline polymargin::Blas blas() {
     polymargin::Blas routines;
     routines.sgemm = &gemm<float>;
     routines.dgemm = &gemm<double>;
     routines.dgelsy = &gelsy;
+    routines.dposv = &posv;
     return routines;
 }
 

@@ -129,7 +129,6 @@ def test_reported_objectives_are_those_of_the_attributes(Machine, bias, tol):
         assert gap <= certified_gap(machine, upper_bounds(y, 2.0))
 
 
-@pytest.mark.xfail(reason="the core does not allow for rounding in primal and dual, as it does for binary problems")
 def test_dual_never_exceeds_primal_even_by_rounding():
     for seed in range(20):
         X, y = random_classes(3, n=40, seed=seed)
@@ -450,11 +449,8 @@ def test_without_a_bias_points_on_one_ray_are_inseparable(Machine):
 # Warm starts
 
 
-COLD_BIAS = pytest.mark.xfail(reason="the core takes a start for the coefficients, but begins with b = 0 anew")
-
-
 @every_machine
-@pytest.mark.parametrize("bias", [None, "regularized", pytest.param("free", marks=COLD_BIAS)])
+@pytest.mark.parametrize("bias", [None, "regularized", "free"])
 def test_a_warm_start_at_the_solution_stays_there(Machine, bias):
     X, y = overlapping(n=300)
     machine = Machine(bias=bias, warm_start=True, tol=1e-4).fit(X, y)

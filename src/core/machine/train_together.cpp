@@ -44,11 +44,13 @@ template <class Loss, class Real>
 TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, GramStore<Real>& store,
                               const Points<Real>& points, const Blas& blas, Control& control) {
     DecompositionSettings settings = request.settings;
+    settings.blas = &blas;
+    if (request.bias == BiasKind::free) settings.gap = 0.0;  // of a proximal step it would say nothing
     const Index n = points.size();
     if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
         store.compute_whole();
         // Rows cost nothing more: large working sets, quickly filled, save rounds.
-        settings.working_set = std::max<Index>(settings.working_set, 1024);
+        settings.working_set = std::max<Index>(settings.working_set, 1536);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     } else {
         settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
@@ -62,7 +64,7 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
     bool balanced = true;
     if (request.bias == BiasKind::free) {
         FreeBias<Loss, Real> free(problem, std::abs(request.kernel.diagonal(points.max_norm())));
-        status = free.run(tolerance);
+        status = free.run(tolerance, request.start_bias);
         bias_steps = free.steps();
         balanced = free.balanced();
     } else {

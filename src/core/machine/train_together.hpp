@@ -25,7 +25,8 @@ struct TogetherRequest : TrainingData {
     std::vector<Index> labels;  ///< class of each example, in the engine's numbering
     Index classes = 0;
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
-    std::vector<double> start_rows;    ///< and their rows of coefficients
+    std::vector<double> start_rows;    ///< their rows of coefficients,
+    std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
     DecompositionSettings settings;
 };
 

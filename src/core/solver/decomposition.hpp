@@ -19,11 +19,12 @@
 namespace polymargin {
 
 struct DecompositionSettings {
-    double tolerance = 1e-3;    ///< epsilon of H&L (21), or of its counterpart for the loss
-    double gap = 0.0;           ///< stop as well when the relative duality gap is at most this; 0: never
-    Index max_iterations = -1;  ///< exact steps; -1: no limit
-    Index working_set = 512;    ///< most examples optimised together
-    Index entrants = 64;        ///< most examples that enter the working set in a round
+    double tolerance = 1e-3;  ///< epsilon of H&L (21), or of its counterpart for the loss
+    double gap = 0.0;  ///< stop as well when the relative duality gap is at most this; 0: never, nor with a free bias
+    Index max_iterations = -1;   ///< exact steps; -1: no limit
+    Index working_set = 512;     ///< most examples optimised together
+    Index entrants = 64;         ///< most examples that enter the working set in a round
+    const Blas* blas = nullptr;  ///< if given, blocks that steps solve slowly are solved by factorisation
 };
 
 /// How the scores depend on the bias: `s_im = sum_j (K_ij + weight) B_jm + shift_m`.
@@ -85,7 +86,7 @@ class Decomposition {
     /// Columns whose gradient is updated together: the kernel values of a working set and as many columns fit L2.
     static constexpr Index kStrip = 256;
     /// A block is solved to this share of the violation it came with.
-    static constexpr double kInnerShare = 0.1;
+    static constexpr double kInnerShare = 0.2;
 
     struct Change {
         std::vector<const Real*> rows;
@@ -127,7 +128,6 @@ class Decomposition {
     Buffer<double> gradient_, beta_;  // class-major
     std::vector<double> violations_;
     ExampleBlock<Real> block_;
-    double block_weight_ = 0.0;  // of the bias, in the kernel of the block
     bool hard_ = false;
     double violation_ = std::numeric_limits<double>::infinity();
     Index iterations_ = 0;

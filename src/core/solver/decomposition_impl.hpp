@@ -95,14 +95,12 @@ bool Decomposition<Loss, Real>::fetch(std::span<const Index> examples) {
 template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::load_block() {
     const auto members = working_.members();
-    block_.set_size(working_.size());
+    block_.resize(working_.size(), bias_.weight);
     for (Index s = 0; s < working_.size(); ++s) {
         const Index i = members[s];
         copy_row(beta(), i, block_.row(s));
         block_.load(loss_, s, example(i), [&](Index m) { return gradient().at(m, i); });
     }
-    if (block_weight_ != bias_.weight) working_.renew();
-    block_weight_ = bias_.weight;
     // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
     // of neighbouring slots share cache lines.
     constexpr std::size_t group = 16;
@@ -115,11 +113,10 @@ void Decomposition<Loss, Real>::load_block() {
 template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots) {
     const auto members = working_.members();
-    const auto weight = static_cast<Real>(bias_.weight);
     for (const Index s : slots) {
         const Real* values = table_->row(members[s]);
         Real* row = block_.kernel(s);
-        for (Index u = 0; u < working_.size(); ++u) row[u] = values[members[u]] + weight;
+        for (Index u = 0; u < working_.size(); ++u) row[u] = values[members[u]];
     }
     for (Index u = 0; u < working_.size(); ++u) {
         for (const Index s : slots) block_.kernel(u)[s] = block_.kernel(s)[u];
@@ -212,36 +209,46 @@ bool Decomposition<Loss, Real>::inseparable() const {
             scores[m] = gradient().at(m, i) - loss_.offset(labels_[i] == m);
             square += beta().at(m, i) * scores[m];
         }
+        if (!std::isinf(bounds_[i])) continue;
         mass += beta().at(labels_[i], i);
         margin = std::min(margin, loss_.margin(scores, labels_[i]));
     }
     for (Index s = 0; s < working_.size(); ++s) {
-        largest = std::max(largest, static_cast<double>(block_.kernel(s)[s]));
+        largest = std::max(largest, static_cast<double>(block_.kernel(s)[s]) + bias_.weight);
     }
     return mass > 0.0 && margin <= 0.0 && square <= smallest_margin * smallest_margin * largest * mass * mass;
 }
 
 template <MulticlassLoss Loss, class Real>
 MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
-    double square = 0.0, linear = 0.0, losses = 0.0, margin = std::numeric_limits<double>::infinity();
+    double square = 0.0, linear = 0.0, margin = std::numeric_limits<double>::infinity();
     std::vector<double> scores(classes_);
+    const auto read_scores = [&](Index i) {
+        for (Index m = 0; m < classes_; ++m) scores[m] = gradient().at(m, i) - loss_.offset(labels_[i] == m);
+    };
     for (Index i = 0; i < size(); ++i) {
+        read_scores(i);
         for (Index m = 0; m < classes_; ++m) {
-            const double offset = loss_.offset(labels_[i] == m), b = beta().at(m, i);
-            scores[m] = gradient().at(m, i) - offset;
-            const double shift = bias_.shift.empty() ? 0.0 : bias_.shift[m];
+            const double shift = bias_.shift.empty() ? 0.0 : bias_.shift[m], b = beta().at(m, i);
             square += b * (scores[m] - shift);
-            linear += b * (offset + shift);
+            linear += b * (loss_.offset(labels_[i] == m) + shift);
         }
-        if (!std::isinf(bounds_[i])) losses += bounds_[i] * loss_.loss(scores, labels_[i]);
         if (std::isinf(bounds_[i])) margin = std::min(margin, loss_.margin(scores, labels_[i]));
     }
-    MulticlassObjectives result{.primal = 0.5 * square + losses, .dual = -0.5 * square - linear};
     // With C = inf the primal point is the current one, scaled until the margin is there.
-    if (hard_) {
-        const double scale = 1.0 / margin;
-        result.primal = margin > 0.0 ? 0.5 * square * scale * scale + losses : std::numeric_limits<double>::infinity();
+    const double scale = hard_ ? 1.0 / margin : 1.0;
+    double losses = 0.0;
+    for (Index i = 0; i < size(); ++i) {
+        if (std::isinf(bounds_[i])) continue;
+        read_scores(i);
+        for (double& s : scores) s *= scale;
+        losses += bounds_[i] * loss_.loss(scores, labels_[i]);
     }
+    MulticlassObjectives result{.primal = 0.5 * square * scale * scale + losses, .dual = -0.5 * square - linear};
+    if (hard_ && !(margin > 0.0)) result.primal = std::numeric_limits<double>::infinity();
+    // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
+    const double rounding = 1e-12 * std::abs(result.dual);
+    if (result.primal < result.dual && result.dual - result.primal <= rounding) result.primal = result.dual;
     return result;
 }
 
@@ -258,7 +265,8 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         if (inseparable()) return Status::unbounded;
         if (settings_.gap > 0.0) {
             const auto [primal, dual] = objectives();
-            if (primal - dual <= settings_.gap * std::max(std::abs(primal), std::abs(dual))) return Status::converged;
+            const double scale = std::max(std::abs(primal), std::abs(dual));
+            if (std::isfinite(primal) && primal - dual <= settings_.gap * scale) return Status::converged;
         }
         wanted.clear();
         Smallest worst(std::min(settings_.entrants, working_.capacity()), -tolerance);
@@ -268,7 +276,8 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         if (!fetch(working_.members())) return stop_reason();
         load_block();
         const Index limit = std::min(100 * working_.size(), last - iterations_);
-        const Index steps = block_.solve(loss_, std::max(tolerance / 2, violation_ * kInnerShare), limit);
+        const double inner = std::max(tolerance / 2, violation_ * kInnerShare);
+        const Index steps = block_.solve(loss_, inner, limit, settings_.blas);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;
         // The worst example is in the block. If no step changes anything, the rest of the violation is rounding.

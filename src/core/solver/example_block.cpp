@@ -1,16 +1,18 @@
 #include "solver/example_block.hpp"
 
+#include "solver/accumulate.hpp"
 #include "solver/vectors.hpp"
 #include "support/multiversion.hpp"
 
 namespace polymargin {
 namespace {
 
-/// gradient += by row, and the bounds that follow from this class.
+/// gradient += by row + shift, and the bounds that follow from this class.
 template <class Real>
 struct ClassPass {
     const Real* row;
     Real by;
+    Real shift;
     Real* gradient;
     const Real* grow;
     const Real* fall;
@@ -22,7 +24,7 @@ struct ClassPass {
 template <class Real>
 POLYMARGIN_INLINE void run(const ClassPass<Real>& p) {
     for (Index t = 0; t < p.count; t += kLanes<Real>) {
-        const auto g = load(p.gradient + t) + p.by * load(p.row + t);
+        const auto g = load(p.gradient + t) + (p.by * load(p.row + t) + p.shift);
         store(p.gradient + t, g);
         const auto top = g + load(p.fall + t), highest = load(p.highest + t);
         store(p.highest + t, top > highest ? top : highest);
@@ -77,6 +79,8 @@ ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes)
       highest_(stride_),
       lowest_(stride_),
       rows_(capacity * classes, 0.0),
+      start_(classes * stride_),
+      start_rows_(capacity * classes, 0.0),
       examples_(capacity) {}
 
 template <class Real>
@@ -85,8 +89,9 @@ Index ExampleBlock<Real>::width() const {
 }
 
 template <class Real>
-void ExampleBlock<Real>::set_size(Index size) {
+void ExampleBlock<Real>::resize(Index size, double weight) {
     size_ = size;
+    weight_ = weight;
     // The padding takes part in the arithmetic: it must be finite, and promise nothing.
     for (Index t = size; t < width(); ++t) {
         for (Index m = 0; m < classes_; ++m) {
@@ -120,8 +125,30 @@ void ExampleBlock<Real>::measure(Index s) {
 template <class Real>
 void ExampleBlock<Real>::add(Index s, Index m, Real by) {
     const Index at = m * stride_;
-    versioned_pass({kernel(s), by, gradient_.data() + at, grow_.data() + at, fall_.data() + at, highest_.data(),
-                    lowest_.data(), width()});
+    versioned_pass({kernel(s), by, by * static_cast<Real>(weight_), gradient_.data() + at, grow_.data() + at,
+                    fall_.data() + at, highest_.data(), lowest_.data(), width()});
+}
+
+template <class Real>
+void ExampleBlock<Real>::refresh() {
+    std::vector<const Real*> kernels;
+    std::vector<double> changes, gradient(size_);
+    for (Index m = 0; m < classes_; ++m) {
+        kernels.clear();
+        changes.clear();
+        double sum = 0.0;
+        for (Index s = 0; s < size_; ++s) {
+            const double change = rows_[s * classes_ + m] - start_rows_[s * classes_ + m];
+            if (change == 0.0) continue;
+            kernels.push_back(kernel(s));
+            changes.push_back(change);
+            sum += change;
+        }
+        const double* start = start_.data() + m * stride_;
+        for (Index s = 0; s < size_; ++s) gradient[s] = start[s] + weight_ * sum;
+        accumulate<Real>(kernels, changes, gradient.data(), size_);
+        for (Index s = 0; s < size_; ++s) gradient_.data()[m * stride_ + s] = static_cast<Real>(gradient[s]);
+    }
 }
 
 template <class Real>

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "problem/multiclass.hpp"
+#include "solver/face.hpp"
+#include "support/blas.hpp"
 #include "support/buffer.hpp"
+#include "support/least_squares.hpp"
 
 namespace polymargin {
 
@@ -28,19 +31,55 @@ class ExampleBlock {
     [[nodiscard]] std::span<double> row(Index s) {
         return {rows_.data() + s * classes_, static_cast<std::size_t>(classes_)};
     }
-    void set_size(Index size);
+    /// `weight` is added to every kernel value: the part of a bias. It is kept apart, because adding it to a float
+    /// would cost the last digits of the kernel.
+    void resize(Index size, double weight);
     /// Fill a slot: the example, its gradients by `gradient(m)`, its row already being there.
     template <MulticlassLoss Loss, class Gradient>
     void load(const Loss& loss, Index s, const Example& example, Gradient&& gradient) {
         examples_[s] = example;
-        for (Index m = 0; m < classes_; ++m) gradient_.data()[m * stride_ + s] = static_cast<Real>(gradient(m));
+        for (Index m = 0; m < classes_; ++m) {
+            const double g = start_.data()[m * stride_ + s] = gradient(m);
+            gradient_.data()[m * stride_ + s] = static_cast<Real>(g);
+            start_rows_[s * classes_ + m] = rows_[s * classes_ + m];
+        }
         set_limits(loss, s);
     }
 
-    /// Exact steps on one example after the other, the one that promises most first, until none promises more than
-    /// `tolerance` or `limit` steps were taken. Their number, or -1 if a step has no end.
+    /// Solve until no example promises more than `tolerance`, or `limit` steps were taken; their number, or -1 if a
+    /// step has no end. Steps on one example after the other are slow when examples are much alike: when they take
+    /// long, the linear conditions of all free coefficients are solved in between.
     template <MulticlassLoss Loss>
-    Index solve(const Loss& loss, double tolerance, Index limit) {
+    Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas) {
+        Index steps = 0;
+        while (true) {
+            const Index patience = std::min(limit - steps, kPatience * size_);
+            const Index taken = take_steps(loss, tolerance, patience);
+            if (taken < 0) return -1;
+            steps += taken;
+            if (taken < patience || steps >= limit) return steps;
+            // A jump that a bound cuts short leaves that coefficient there; the next one is without it.
+            double share = 0.0;
+            for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < kMostJumps; ++jumps) {
+                share = jump(loss, *blas);
+                if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
+            }
+        }
+    }
+
+  private:
+    /// Steps for each example before the free coefficients are solved for.
+    static constexpr Index kPatience = 4;
+    static constexpr int kMostJumps = 4;
+    /// A larger face is not worth factorising.
+    static constexpr Index kMostFree = 768;
+    static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+    /// A bound that is at most so much too large is taken for exact.
+    static constexpr Real kClose = Real(0.5);
+
+    /// Exact steps on one example after the other, the one that promises most first.
+    template <MulticlassLoss Loss>
+    Index take_steps(const Loss& loss, double tolerance, Index limit) {
         measure_all();
         std::vector<double> gradient(classes_), row(classes_);
         for (Index steps = 0; steps < limit; ++steps) {
@@ -49,7 +88,7 @@ class ExampleBlock {
             const auto before = this->row(s);
             std::copy(before.begin(), before.end(), row.begin());
             for (Index m = 0; m < classes_; ++m) gradient[m] = static_cast<double>(gradient_.data()[m * stride_ + s]);
-            if (!loss.step(gradient, static_cast<double>(kernel(s)[s]), examples_[s], row)) return -1;
+            if (!loss.step(gradient, static_cast<double>(kernel(s)[s]) + weight_, examples_[s], row)) return -1;
             for (Index m = 0; m < classes_; ++m) row[m] -= std::exchange(before[m], row[m]);
             set_limits(loss, s);
             for (Index m = 0; m < classes_; ++m) {
@@ -61,10 +100,36 @@ class ExampleBlock {
         return limit;
     }
 
-  private:
-    static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
-    /// A bound that is at most so much too large is taken for exact.
-    static constexpr Real kClose = Real(0.9);
+    /// Go to the optimum of the face that the rows are in, or as far as the feasible sets allow: what steps on one
+    /// example after the other do slowly. The share of the way that it went, -1 if it is not possible.
+    template <MulticlassLoss Loss>
+    double jump(const Loss& loss, const Blas& blas) {
+        Face face;
+        for (Index s = 0; s < size_; ++s) {
+            for (const Exchange& e : loss.exchanges(row(s), examples_[s])) face.push_back({s, e});
+        }
+        const Index f = std::ssize(face);
+        if (f == 0 || f > kMostFree) return -1.0;
+        FaceSystem system(
+            face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
+            [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
+        double largest = 0.0;
+        for (Index a = 0; a < f; ++a) largest = std::max(largest, system.matrix[a * f + a]);
+        const double ridge = largest * static_cast<double>(f) * std::numeric_limits<Real>::epsilon();
+        for (Index a = 0; a < f; ++a) system.matrix[a * f + a] += ridge;
+        const auto solution = solve_definite(blas, std::move(system.matrix), std::move(system.right));
+        if (solution.empty()) return -1.0;
+        const auto changes = row_changes(face, solution, classes_);
+        double share = 1.0;
+        for (const auto& [s, change] : changes) share = std::min(share, loss.room(row(s), change, examples_[s]));
+        for (const auto& [s, change] : changes) {
+            for (Index m = 0; m < classes_; ++m) row(s)[m] += share * change[m];
+            loss.make_feasible(examples_[s], row(s));
+            set_limits(loss, s);
+        }
+        refresh();
+        return share;
+    }
 
     template <MulticlassLoss Loss>
     void set_limits(const Loss& loss, Index s) {
@@ -86,14 +151,19 @@ class ExampleBlock {
     /// After its step an example is optimal, whatever rounding says: its turn comes when others have moved.
     void settle(Index s) { lowest_.data()[s] = std::max(lowest_.data()[s], highest_.data()[s]); }
     void add(Index s, Index m, Real by);
+    /// Compute the gradients anew, in double, from those that were loaded.
+    void refresh();
 
     Index classes_;
     Index stride_;
     Index size_ = 0;
+    double weight_ = 0.0;
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)
     Buffer<Real> highest_, lowest_;
     std::vector<double> rows_;  // example-major
+    Buffer<double> start_;      // gradients and rows as they were loaded
+    std::vector<double> start_rows_;
     std::vector<Example> examples_;
 };
 

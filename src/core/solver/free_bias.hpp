@@ -24,10 +24,11 @@ class FreeBias {
     /// `scale` is the size of a kernel value.
     FreeBias(Decomposition<Loss, Real>& problem, double scale) : problem_(problem), scale_(scale > 0.0 ? scale : 1.0) {}
 
-    Status run(double tolerance) {
+    /// `shift` is where b starts; empty: at zero.
+    Status run(double tolerance, std::vector<double> shift = {}) {
         double weight = scale_;
         double last = std::numeric_limits<double>::infinity();
-        std::vector<double> shift(problem_.classes(), 0.0);
+        shift.resize(problem_.classes(), 0.0);
         for (steps_ = 1; steps_ <= kMaxSteps; ++steps_) {
             problem_.set_bias({weight, shift});
             const Status status = problem_.run(std::max(tolerance / 2, std::min(kInnerShare * last, 1.0)));

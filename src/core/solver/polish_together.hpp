@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solver/decomposition.hpp"
+#include "solver/face.hpp"
 #include "support/least_squares.hpp"
 
 namespace polymargin {
@@ -45,54 +46,33 @@ class TogetherPolisher {
     /// A violation this small, relative to the gradient, is rounding.
     static constexpr double kRounding = 1e-13;
 
-    struct Free {
-        Index example;
-        Exchange exchange;
-    };
-
     [[nodiscard]] std::vector<double> row(Index i) const {
         std::vector<double> values(problem_.classes());
         for (Index m = 0; m < problem_.classes(); ++m) values[m] = problem_.beta().at(m, i);
         return values;
     }
 
-    [[nodiscard]] std::vector<Free> free_exchanges() const {
-        std::vector<Free> face;
+    [[nodiscard]] Face free_exchanges() const {
+        Face face;
         for (Index i = 0; i < problem_.size() && std::ssize(face) <= max_free_; ++i) {
             for (const Exchange& e : problem_.loss().exchanges(row(i), problem_.example(i))) face.push_back({i, e});
         }
         return face;
     }
 
-    /// (e_g - e_l)'(e_g' - e_l')
-    static double product(const Exchange& a, const Exchange& b) {
-        return static_cast<double>((a.gains == b.gains) - (a.gains == b.loses) - (a.loses == b.gains) +
-                                   (a.loses == b.loses));
-    }
-
     /// Go to the optimum of the face, as far as possible; true if that is the whole way.
-    bool move(const std::vector<Free>& face) {
+    bool move(const Face& face) {
         const Index f = std::ssize(face), k = problem_.classes(), size = f + (free_bias_ ? k : 0);
-        std::vector<double> matrix(size * size, 0.0), right(size, 0.0);
-        for (Index a = 0; a < f; ++a) {
-            const auto& [i, one] = face[a];
-            right[a] = problem_.gradient().at(one.loses, i) - problem_.gradient().at(one.gains, i);
-            for (Index b = 0; b < f; ++b) {
-                const auto& [j, other] = face[b];
-                const double along = product(one, other);
-                if (along != 0.0) matrix[b * size + a] = along * problem_.kernel(i, j);
-            }
-            if (!free_bias_) continue;
-            matrix[(f + one.gains) * size + a] = matrix[a * size + f + one.gains] = 1.0;
-            matrix[(f + one.loses) * size + a] = matrix[a * size + f + one.loses] = -1.0;
+        FaceSystem system(
+            face, size, [this](Index i, Index j) { return problem_.kernel(i, j); },
+            [this](Index m, Index i) { return problem_.gradient().at(m, i); });
+        for (Index a = 0; a < f && free_bias_; ++a) {
+            const auto& [gains, loses] = face[a].exchange;
+            system.matrix[(f + gains) * size + a] = system.matrix[a * size + f + gains] = 1.0;
+            system.matrix[(f + loses) * size + a] = system.matrix[a * size + f + loses] = -1.0;
         }
-        const auto solution = least_squares(blas_, std::move(matrix), std::move(right));
-        std::map<Index, std::vector<double>> changes;
-        for (Index a = 0; a < f; ++a) {
-            auto& change = changes.try_emplace(face[a].example, k, 0.0).first->second;
-            change[face[a].exchange.gains] += solution[a];
-            change[face[a].exchange.loses] -= solution[a];
-        }
+        const auto solution = least_squares(blas_, std::move(system.matrix), std::move(system.right));
+        const auto changes = row_changes(face, solution, k);
         double share = 1.0;
         for (const auto& [i, change] : changes) {
             share = std::min(share, problem_.loss().room(row(i), change, problem_.example(i)));

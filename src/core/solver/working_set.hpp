@@ -45,12 +45,6 @@ class WorkingSet {
         }
     }
 
-    /// Make all slots count as filled by the last choice.
-    void renew() {
-        added_.resize(members_.size());
-        for (Index s = 0; s < size(); ++s) added_[s] = s;
-    }
-
   private:
     template <class AtRest>
     void find_vacant(std::span<const Index> wanted, AtRest&& at_rest, std::vector<Index> (&vacant)[2]) const {

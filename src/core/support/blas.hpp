@@ -14,9 +14,12 @@ struct Blas {
     using Gelsy = void (*)(int* m, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* jpvt,
                            double* rcond, int* rank, double* work, int* lwork, int* info);
 
+    using Posv = void (*)(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info);
+
     Gemm<float> sgemm = nullptr;
     Gemm<double> dgemm = nullptr;
     Gelsy dgelsy = nullptr;  ///< minimum-norm least squares by a rank-revealing QR
+    Posv dposv = nullptr;    ///< a positive definite system by Cholesky's method
 
     /// Row-major `c (m x n) = a (m x k) b' (n x k) + beta c`, leading dimensions in elements.
     template <class Real>

@@ -17,4 +17,11 @@ std::vector<double> least_squares(const Blas& blas, std::vector<double> matrix, 
     return right;
 }
 
+std::vector<double> solve_definite(const Blas& blas, std::vector<double> matrix, std::vector<double> right) {
+    char lower = 'L';
+    int m = static_cast<int>(right.size()), one = 1, info = 0;
+    if (m > 0) blas.dposv(&lower, &m, &one, matrix.data(), &m, right.data(), &m, &info);
+    return info == 0 ? right : std::vector<double>{};
+}
+
 }  // namespace polymargin

@@ -11,4 +11,8 @@ namespace polymargin {
 [[nodiscard]] std::vector<double> least_squares(const Blas& blas, std::vector<double> matrix,
                                                 std::vector<double> right);
 
+/// The solution of a positive definite system; empty if it is not.
+[[nodiscard]] std::vector<double> solve_definite(const Blas& blas, std::vector<double> matrix,
+                                                 std::vector<double> right);
+
 }  // namespace polymargin

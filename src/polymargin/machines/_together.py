@@ -114,13 +114,13 @@ class TogetherMachine(KernelMachine):
         self.intercept_ = solution.intercept
         self.n_iter_ = int(solution.iterations)
 
-    def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats] | None:
+    def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
         """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
         example = self._previous_examples(training, classes)
         if example is None:
             return None
         known = example >= 0
-        return example[known], np.ascontiguousarray(self.dual_coef_.T[known]).ravel()
+        return example[known], np.ascontiguousarray(self.dual_coef_.T[known]).ravel(), self.intercept_
 
     def _shape(self, n_classes: int) -> tuple[int, int]:
         return n_classes, n_classes

@@ -37,7 +37,7 @@ struct Problem {
 /// Put the problem into the block, all coefficients zero.
 template <class Real, class Loss>
 void fill(ExampleBlock<Real>& block, const Loss& loss, const Problem& problem) {
-    block.set_size(problem.size());
+    block.resize(problem.size(), 0.0);
     for (Index s = 0; s < problem.size(); ++s) {
         for (Index u = 0; u < problem.size(); ++u) block.kernel(s)[u] = static_cast<Real>(problem.gram.at(s, u));
         std::ranges::fill(block.row(s), 0.0);
@@ -64,12 +64,12 @@ void check_blocks(const Loss& loss, const plain::Loss& plain_loss) {
         const Problem problem(4, size, 2.0, 271 + size);
         for (const double tolerance : {0.1, 1e-3}) {
             fill(block, loss, problem);
-            const Index steps = block.solve(loss, tolerance, 1'000'000);
+            const Index steps = block.solve(loss, tolerance, 1'000'000, nullptr);
             CHECK(steps > 0 && steps < 1'000'000);
             const auto w =
                 plain::worth(plain_loss, problem.gram, problem.labels, problem.bounds, machine_of(block, problem));
             CHECK(w.violation <= tolerance + rounding);
-            CHECK(block.solve(loss, tolerance, 10) == 0);
+            CHECK(block.solve(loss, tolerance, 10, nullptr) == 0);
         }
     }
 }
@@ -90,7 +90,7 @@ TEST(every_step_of_a_block_gains) {
     fill(block, loss, problem);
     double last = 0.0;
     for (int step = 0; step < 60; ++step) {
-        CHECK(block.solve(loss, 1e-9, 1) == 1);
+        CHECK(block.solve(loss, 1e-9, 1, nullptr) == 1);
         const auto machine = machine_of(block, problem);
         const double dual =
             plain::worth(plain::weston_watkins(), problem.gram, problem.labels, problem.bounds, machine).dual;
@@ -105,7 +105,7 @@ TEST(a_block_without_end_says_so) {
     std::ranges::fill(problem.gram.values, 0.0);
     ExampleBlock<double> block(4, 3);
     fill(block, CrammerSinger(), problem);
-    CHECK(block.solve(CrammerSinger(), 1e-3, 100) == -1);
+    CHECK(block.solve(CrammerSinger(), 1e-3, 100, nullptr) == -1);
     for (Index s = 0; s < 4; ++s) {
         for (const double b : block.row(s)) CHECK(b == 0.0);
     }

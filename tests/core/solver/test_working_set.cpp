@@ -71,14 +71,6 @@ TEST(more_than_fit_are_left_out) {
     CHECK(set.size() == 3 && added(set).size() == 1 && members(set) == (Numbers{9, 5, 6}));
 }
 
-TEST(renewed_slots_count_as_added) {
-    WorkingSet set(10, 5);
-    set.take_in(Numbers{4, 5, 6}, never);
-    set.take_in(Numbers{4}, never);
-    set.renew();
-    CHECK(added(set) == (Numbers{0, 1, 2}) && members(set) == (Numbers{4, 5, 6}));
-}
-
 TEST(working_sets_keep_their_promises) {
     Random random(231);
     WorkingSet set(40, 12);
