@@ -50,7 +50,7 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
     if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
         store.compute_whole();
         // Rows cost nothing more: large working sets, quickly filled, save rounds.
-        settings.working_set = std::max<Index>(settings.working_set, 1536);
+        settings.working_set = std::max<Index>(settings.working_set, 1024);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     } else {
         settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));

@@ -106,7 +106,7 @@ class Decomposition {
     [[nodiscard]] Status stop_reason() const { return control_.cancelled() ? Status::stopped : Status::time_limit; }
     [[nodiscard]] bool fetch(std::span<const Index> examples);
     void load_block();
-    void load_columns(std::span<const Index> slots);
+    void load_columns(std::span<const Index> slots, std::span<const char> fresh);
     /// Bring back what the block changed; false if nothing did.
     [[nodiscard]] bool store_block();
     void update(const std::vector<Change>& changes);

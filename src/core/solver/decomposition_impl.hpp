@@ -101,17 +101,19 @@ void Decomposition<Loss, Real>::load_block() {
         copy_row(beta(), i, block_.row(s));
         block_.load(loss_, s, example(i), [&](Index m) { return gradient().at(m, i); });
     }
-    // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
-    // of neighbouring slots share cache lines.
-    constexpr std::size_t group = 16;
+    // A group at a time, because the columns of neighbouring slots share cache lines.
+    constexpr Index group = 16;
     const auto added = working_.added();
-    for (std::size_t start = 0; start < added.size(); start += group) {
-        load_columns(added.subspan(start, std::min(group, added.size() - start)));
-    }
+    std::vector<char> fresh(working_.size(), 0);
+    for (const Index s : added) fresh[s] = 1;
+    store_.pool().for_each((std::ssize(added) + group - 1) / group, [&](Index g) {
+        load_columns(added.subspan(g * group, std::min(group, std::ssize(added) - g * group)), fresh);
+    });
 }
 
+/// The kernel of some newcomers. It is symmetric: their rows give their columns too, in the rows that stay.
 template <MulticlassLoss Loss, class Real>
-void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots) {
+void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots, std::span<const char> fresh) {
     const auto members = working_.members();
     for (const Index s : slots) {
         const Real* values = table_->row(members[s]);
@@ -119,6 +121,7 @@ void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots) {
         for (Index u = 0; u < working_.size(); ++u) row[u] = values[members[u]];
     }
     for (Index u = 0; u < working_.size(); ++u) {
+        if (fresh[u]) continue;
         for (const Index s : slots) block_.kernel(u)[s] = block_.kernel(s)[u];
     }
 }
