@@ -280,7 +280,7 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         load_block();
         const Index limit = std::min(100 * working_.size(), last - iterations_);
         const double inner = std::max(tolerance / 2, violation_ * kInnerShare);
-        const Index steps = block_.solve(loss_, inner, limit, settings_.blas);
+        const Index steps = block_.solve(loss_, inner, limit, settings_.blas, &control_);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;
         // The worst example is in the block. If no step changes anything, the rest of the violation is rounding.

@@ -10,6 +10,7 @@
 #include "solver/face.hpp"
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
+#include "support/control.hpp"
 #include "support/least_squares.hpp"
 
 namespace polymargin {
@@ -50,7 +51,7 @@ class ExampleBlock {
     /// step has no end. Steps on one example after the other are slow when examples are much alike: when they take
     /// long, the linear conditions of all free coefficients are solved in between.
     template <MulticlassLoss Loss>
-    Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas) {
+    Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
         Index steps = 0;
         while (true) {
             const Index patience = std::min(limit - steps, kPatience * size_);
@@ -58,6 +59,7 @@ class ExampleBlock {
             if (taken < 0) return -1;
             steps += taken;
             if (taken < patience || steps >= limit) return steps;
+            if (control != nullptr && control->stop_requested()) return steps;
             // A jump that a bound cuts short leaves that coefficient there; the next one is without it.
             double share = 0.0;
             for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < kMostJumps; ++jumps) {
