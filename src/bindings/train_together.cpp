@@ -75,6 +75,20 @@ nb::dict bound_train_together(const Data& data, const KernelSpec& kernel, const 
     return to_python(std::move(report));
 }
 
+/// One exact step, so that it can be held against a generic solver.
+std::optional<nb::object> bound_step(const std::string& loss, double margin, const Vector<double>& gradient,
+                                     double curvature, Index label, double bound, const Vector<double>& row) {
+    if (gradient.size() != row.size() || label < 0 || label >= static_cast<Index>(row.size())) {
+        throw std::invalid_argument("gradient and row must have a number for each class, and label must be one");
+    }
+    std::vector<double> beta(row.data(), row.data() + row.size());
+    const bool exists =
+        std::visit([&](const auto& any) { return any.step(as_span(gradient), curvature, Example{label, bound}, beta); },
+                   loss_from(loss, margin));
+    if (!exists) return std::nullopt;
+    return to_numpy(std::move(beta));
+}
+
 }  // namespace
 
 void bind_train_together(nb::module_& m) {
@@ -83,6 +97,9 @@ void bind_train_together(nb::module_& m) {
           nb::arg("bias").none(), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("gap"),
           nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"),
           nb::arg("progress").none(), "Train an all-together machine; returns its solution.");
+    m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("margin"), nb::arg("gradient"), nb::arg("curvature"),
+          nb::arg("label"), nb::arg("bound"), nb::arg("row"),
+          "Return the row of one example that is best while all others stay; None if there is no best one.");
 }
 
 }  // namespace polymargin::bindings
