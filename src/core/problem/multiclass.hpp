@@ -80,7 +80,7 @@ concept MulticlassLoss = requires(const Loss& loss, const ExampleStrip& strip, c
     { loss.room(row, row, example) } -> std::same_as<double>;
 };
 
-/// Primal and dual objective of a state, and what the hard margin needs to know.
+/// Primal and (maximised) dual objective of a state.
 struct MulticlassObjectives {
     double primal = 0.0;
     double dual = 0.0;

@@ -14,11 +14,12 @@ from sklearn.utils._param_validation import StrOptions
 from polymargin import _core
 from polymargin.machines._data import Matrix
 from polymargin.machines._kernel import Kernel
+from polymargin.machines._largest_score import LargestScoreMixin
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
 from polymargin.machines._solution import Floats, Ints, TogetherSolution, TrainingSet
 
 
-class TogetherMachine(KernelMachine):
+class TogetherMachine(LargestScoreMixin, KernelMachine):
     """A classifier that learns the scores of all classes in one optimisation problem.
 
     Its dual, in the coefficients ``B_im`` of example i in the score of class m, is
@@ -130,37 +131,3 @@ class TogetherMachine(KernelMachine):
 
     def _weights(self) -> Floats:
         return np.asarray(self.dual_coef_ @ self.support_vectors_)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return the score of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; for a precomputed kernel their kernel values with the training examples, of which only the
-            columns of support vectors are read.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k), or (n_samples,) for two classes
-            Scores; for two classes the score of the second, which is minus that of the first.
-        """
-        scores = self._all_scores(self._checked_queries(X))
-        return scores[:, 1] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each example: the one with the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Classes.
-        """
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polymargin.machines._binary import BinaryMachine
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._largest_score import LargestScoreMixin
 from polymargin.machines._solution import Floats, Ints
 
 
 @with_shared_documentation
-class OneVsRestSVC(BinaryMachine):
+class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
     r"""One-against-all: a binary support vector machine for each class against all others.
 
     For each class m the machine solves Hsu & Lin (1),
@@ -91,37 +90,3 @@ class OneVsRestSVC(BinaryMachine):
 
     def _weights(self) -> Floats:
         return np.asarray(self.dual_coef_ @ self.support_vectors_)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return the score of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; for a precomputed kernel their kernel values with the training examples, of which only the
-            columns of support vectors are read.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k), or (n_samples,) for two classes
-            Scores; for two classes the score of the second.
-        """
-        scores = self._all_scores(self._checked_queries(X))
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each example: the one with the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Classes.
-        """
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]

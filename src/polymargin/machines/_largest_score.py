@@ -1,0 +1,57 @@
+"""Deciding for the class with the largest score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.machines._data import Matrix
+from polymargin.machines._solution import Floats
+
+
+class LargestScoreMixin:
+    """For machines with a score for each class; with two classes that of the second, the last, decides by its sign."""
+
+    classes_: NDArray[Any]
+
+    def _all_scores(self, X: Matrix) -> Floats:
+        return super()._all_scores(X)  # type: ignore[misc]
+
+    def _checked_queries(self, X: Any) -> Matrix:
+        return super()._checked_queries(X)  # type: ignore[misc]
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the score of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples; for a precomputed kernel their kernel values with the training examples, of which only the
+            columns of support vectors are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k), or (n_samples,) for two classes
+            Scores; for two classes the score of the second.
+        """
+        scores = self._all_scores(self._checked_queries(X))
+        return scores[:, -1] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each example: the one with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes.
+        """
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
