@@ -23,6 +23,8 @@ class KernelEngine {
     void block(std::span<const Index> which, Range range, std::span<Real* const> out) const;
 
     [[nodiscard]] const KernelSpec& kernel() const { return kernel_; }
+    [[nodiscard]] const Points<Real>& row_points() const { return rows_; }
+    [[nodiscard]] const Blas& blas() const { return blas_; }
     [[nodiscard]] Index rows() const { return rows_.size(); }
     [[nodiscard]] Index columns() const { return columns_.size(); }
 

@@ -107,6 +107,19 @@ void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
 }
 
 template <class Real>
+void GramStore<Real>::copy_whole(const GramStore& from, std::span<const Index> members) {
+    const Index count = std::ssize(members), stride = padded<Real>(count);
+    const Square& source = from.squares_.front();
+    square_values_ = Buffer<Real>(count * stride);
+    squares_.assign(1, {{0, count}, stride, square_values_.data()});
+    pool_.for_each(count, [&](Index i) {
+        const Real* row = source.values + members[i] * source.stride;
+        Real* out = square_values_.data() + i * stride;
+        for (Index j = 0; j < count; ++j) out[j] = row[members[j]];
+    });
+}
+
+template <class Real>
 auto GramStore<Real>::square_around(Range rows, Range columns) const -> const Square* {
     const auto inside = [](Range part, Range range) { return range.begin <= part.begin && part.end <= range.end; };
     const auto found = std::find_if(squares_.begin(), squares_.end(), [&](const Square& square) {
@@ -172,6 +185,7 @@ template <class Real>
 void GramStore<Real>::make_room() {
     const auto fits = [&](Index room) { return memory_.bytes() + bytes_to_come() + room <= budget_; };
     if (fits(0)) return;
+    overflowed_ = true;
     struct Candidate {
         std::int64_t last_use;
         RowTable<Real>* table;

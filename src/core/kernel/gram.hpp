@@ -49,6 +49,8 @@ class GramStore {
     /// before stay as they are.
     void compute_squares(std::span<const Range> ranges);
     void compute_whole() { compute_squares(std::vector<Range>{{0, size()}}); }
+    /// Take the whole matrix of these examples, in this order, from a store that has the whole one of all.
+    void copy_whole(const GramStore& from, std::span<const Index> members);
     [[nodiscard]] bool whole() const { return has_square({0, size()}); }
     [[nodiscard]] bool has_square(Range range) const { return square_around(range, range) != nullptr; }
     static Index square_bytes(Index size) { return size * padded<Real>(size) * static_cast<Index>(sizeof(Real)); }
@@ -68,7 +70,14 @@ class GramStore {
     [[nodiscard]] Index capacity(Index length) const;
     [[nodiscard]] ThreadPool& pool() { return pool_; }
     [[nodiscard]] const KernelEngine<Real>& engine() const { return engine_; }
+    [[nodiscard]] const Control& control() const { return control_; }
     [[nodiscard]] Index budget() const { return budget_; }
+    /// Whether rows had to make room for others.
+    [[nodiscard]] bool overflowed() const { return overflowed_; }
+    /// What is left of the budget.
+    [[nodiscard]] Index unused_bytes() const {
+        return budget_ - memory_.bytes() - square_values_.size() * static_cast<Index>(sizeof(Real));
+    }
     /// Count kernel values that were computed elsewhere for the same problems.
     void count_evaluations(Index count) { evaluations_ += count; }
 
@@ -97,6 +106,7 @@ class GramStore {
     const Control& control_;
     Index evaluations_ = 0;
     std::int64_t round_ = 1;
+    bool overflowed_ = false;
     Buffer<Real> square_values_;  // all squares in one piece: large pages
     std::vector<Square> squares_;
     RowMemory<Real> memory_;

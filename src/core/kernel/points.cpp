@@ -52,6 +52,21 @@ Points<Real>::Points(const DataView& data, std::vector<Index> order, std::vector
 }
 
 template <class Real>
+Points<Real>::Points(const Points& from, std::span<const Index> which)
+    : data_(from.data_), shift_(from.shift_), features_(from.features_), max_norm_(from.max_norm_) {
+    order_.reserve(which.size());
+    norms_.reserve(which.size());
+    for (const Index g : which) {
+        order_.push_back(from.order_[g]);
+        norms_.push_back(from.norms_[g]);
+    }
+    if (from.copy_) {
+        copy_ = Buffer<Real>(size() * features_);
+        from.gather(which, copy_.data());
+    }
+}
+
+template <class Real>
 void Points<Real>::record_norm(Index g, double norm, Index row, Index column) {
     // In single precision an overflow is no error: whoever asked sees `max_norm` and takes double instead.
     if (std::is_same_v<Real, double> && !(norm <= kLargestNorm)) {

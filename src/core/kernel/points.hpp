@@ -21,6 +21,8 @@ class Points {
     /// After a stop request the points are incomplete and must not be used.
     Points(const DataView& data, std::vector<Index> order, std::vector<double> shift, bool copy,
            const Workers& workers = {});
+    /// Some of other points, numbered anew; copied if those are.
+    Points(const Points& from, std::span<const Index> which);
 
     [[nodiscard]] Index size() const { return static_cast<Index>(order_.size()); }
     [[nodiscard]] Index features() const { return features_; }

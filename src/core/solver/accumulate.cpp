@@ -7,7 +7,8 @@
 namespace polymargin {
 namespace {
 
-/// Four rows at a time, so that f is read and written once for four; a strip at a time, so that f stays in L1.
+/// Four rows at a time, so that f is read and written once for four; a strip at a time, so that f stays in L1. The sum
+/// of four is formed in the precision of the rows, whose entries are not more exact than that.
 template <class Real>
 POLYMARGIN_INLINE void add_rows(const Real* const* rows, const double* c, Index row_count, double* f, Index count) {
     constexpr Index strip = 1024;
@@ -18,10 +19,10 @@ POLYMARGIN_INLINE void add_rows(const Real* const* rows, const double* c, Index 
         for (; r + 4 <= row_count; r += 4) {
             const Real *r0 = rows[r] + start, *r1 = rows[r + 1] + start, *r2 = rows[r + 2] + start,
                        *r3 = rows[r + 3] + start;
-            const double c0 = c[r], c1 = c[r + 1], c2 = c[r + 2], c3 = c[r + 3];
+            const auto c0 = static_cast<Real>(c[r]), c1 = static_cast<Real>(c[r + 1]),
+                       c2 = static_cast<Real>(c[r + 2]), c3 = static_cast<Real>(c[r + 3]);
             for (Index t = 0; t < length; ++t) {
-                out[t] += c0 * static_cast<double>(r0[t]) + c1 * static_cast<double>(r1[t]) +
-                          c2 * static_cast<double>(r2[t]) + c3 * static_cast<double>(r3[t]);
+                out[t] += static_cast<double>(c0 * r0[t] + c1 * r1[t] + c2 * r2[t] + c3 * r3[t]);
             }
         }
         for (; r < row_count; ++r) {

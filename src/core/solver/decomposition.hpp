@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kernel/gram.hpp"
+#include "kernel/restricted_store.hpp"
 #include "problem/multiclass.hpp"
 #include "solver/accumulate.hpp"
 #include "solver/example_block.hpp"
@@ -24,6 +24,7 @@ struct DecompositionSettings {
     Index max_iterations = -1;   ///< exact steps; -1: no limit
     Index working_set = 512;     ///< most examples optimised together
     Index entrants = 64;         ///< most examples that enter the working set in a round
+    Index shrink_from = 2048;    ///< smaller problems are not shrunk
     const Blas* blas = nullptr;  ///< if given, blocks that steps solve slowly are solved by factorisation
 };
 
@@ -38,6 +39,9 @@ struct Bias {
 /// In a round the examples that violate most enter the working set, the store computes their kernel rows, the block of
 /// the working set is solved by exact steps on one example after the other, and the gradient of all examples is brought
 /// up to date. Nothing in this order depends on the number of threads, which share the rows and the gradient.
+///
+/// *Shrinking*: examples that have been optimal at a corner of their feasible sets for a while seldom move again. When
+/// they are many, the others are solved as a problem of their own, and only what comes out of it reaches all examples.
 ///
 /// The state stays between calls of `run`: the next one may have another bias or another tolerance.
 template <MulticlassLoss Loss, class Real>
@@ -56,6 +60,8 @@ class Decomposition {
     [[nodiscard]] Index size() const { return std::ssize(labels_); }
     [[nodiscard]] Index classes() const { return classes_; }
     [[nodiscard]] Index iterations() const { return iterations_; }
+    /// How often some examples were solved for alone.
+    [[nodiscard]] Index shrinkings() const { return shrinkings_; }
     [[nodiscard]] double violation() const { return violation_; }
     [[nodiscard]] ClassMajor<const double> beta() const { return beta_view(); }
     [[nodiscard]] ClassMajor<const double> gradient() const { return gradient_view(); }
@@ -87,6 +93,13 @@ class Decomposition {
     static constexpr Index kStrip = 256;
     /// A block is solved to this share of the violation it came with.
     static constexpr double kInnerShare = 0.2;
+    /// Shrinking: an example that was optimal for so many rounds may rest, the others must be at most this share of
+    /// all, and they are solved to this share of the violation.
+    static constexpr Index kCalmRounds = 16;
+    static constexpr double kActiveShare = 0.7;
+    static constexpr double kShrunkShare = 0.02;
+    /// Shrinking does not pay any more when the violation is at most so many times the tolerance.
+    static constexpr double kNearlyThere = 8.0;
 
     struct Change {
         std::vector<const Real*> rows;
@@ -106,11 +119,18 @@ class Decomposition {
     [[nodiscard]] Status stop_reason() const { return control_.cancelled() ? Status::stopped : Status::time_limit; }
     [[nodiscard]] bool fetch(std::span<const Index> examples);
     void load_block();
-    void load_columns(std::span<const Index> slots, std::span<const char> fresh);
+    void load_columns(std::span<const Index> slots, std::span<const char> fresh, std::span<const Index> ordered);
     /// Bring back what the block changed; false if nothing did.
     [[nodiscard]] bool store_block();
     void update(const std::vector<Change>& changes);
     void measure();
+    /// Examples that may have to move soon.
+    [[nodiscard]] std::vector<Index> active() const;
+    [[nodiscard]] bool shrinking_pays(std::span<const Index> active, double tolerance) const;
+    /// Solve for these examples alone; false if that led nowhere.
+    [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps);
+    /// Copy the state of some examples of a larger problem.
+    void adopt(const Decomposition& from, std::span<const Index> members);
     [[nodiscard]] bool at_rest(Index i) const;
     [[nodiscard]] bool inseparable() const;
 
@@ -127,10 +147,14 @@ class Decomposition {
     Bias bias_;
     Buffer<double> gradient_, beta_;  // class-major
     std::vector<double> violations_;
+    std::vector<Index> last_violated_;  // the round
+    Index rounds_ = 0;
     ExampleBlock<Real> block_;
     bool hard_ = false;
+    bool shrinking_ = false;
     double violation_ = std::numeric_limits<double>::infinity();
     Index iterations_ = 0;
+    Index shrinkings_ = 0;
 };
 
 }  // namespace polymargin

@@ -23,8 +23,10 @@ Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index
       gradient_(classes * stride_),
       beta_(classes * stride_),
       violations_(labels.size()),
+      last_violated_(labels.size(), 0),
       block_(working_.capacity(), classes),
-      hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })) {
+      hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })),
+      shrinking_(!hard_ && settings.gap == 0.0 && std::ssize(labels) >= settings.shrink_from) {
     std::fill_n(beta_.data(), classes * stride_, 0.0);
     for (Index m = 0; m < classes; ++m) {
         for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) = loss.offset(labels[i] == m);
@@ -106,19 +108,21 @@ void Decomposition<Loss, Real>::load_block() {
     const auto added = working_.added();
     std::vector<char> fresh(working_.size(), 0);
     for (const Index s : added) fresh[s] = 1;
+    const auto ordered = working_.slots_in_order();
     store_.pool().for_each((std::ssize(added) + group - 1) / group, [&](Index g) {
-        load_columns(added.subspan(g * group, std::min(group, std::ssize(added) - g * group)), fresh);
+        load_columns(added.subspan(g * group, std::min(group, std::ssize(added) - g * group)), fresh, ordered);
     });
 }
 
 /// The kernel of some newcomers. It is symmetric: their rows give their columns too, in the rows that stay.
 template <MulticlassLoss Loss, class Real>
-void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots, std::span<const char> fresh) {
+void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots, std::span<const char> fresh,
+                                             std::span<const Index> ordered) {
     const auto members = working_.members();
     for (const Index s : slots) {
         const Real* values = table_->row(members[s]);
         Real* row = block_.kernel(s);
-        for (Index u = 0; u < working_.size(); ++u) row[u] = values[members[u]];
+        for (const Index u : ordered) row[u] = values[members[u]];
     }
     for (Index u = 0; u < working_.size(); ++u) {
         if (fresh[u]) continue;
@@ -256,8 +260,70 @@ MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
 }
 
 template <MulticlassLoss Loss, class Real>
+std::vector<Index> Decomposition<Loss, Real>::active() const {
+    std::vector<Index> members;
+    for (Index i = 0; i < size(); ++i) {
+        if (last_violated_[i] > rounds_ - kCalmRounds || !at_rest(i)) members.push_back(i);
+    }
+    return members;
+}
+
+template <MulticlassLoss Loss, class Real>
+bool Decomposition<Loss, Real>::shrinking_pays(std::span<const Index> active, double tolerance) const {
+    const Index count = std::ssize(active);
+    if (violation_ < kNearlyThere * tolerance) return false;
+    if (count > static_cast<Index>(kActiveShare * static_cast<double>(size()))) return false;
+    // Rows that stay in the cache cost nothing more; rows that do not all fit are better short.
+    return store_.whole() ? RestrictedStore<Real>::fits(store_, count) : store_.overflowed();
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::adopt(const Decomposition& from, std::span<const Index> members) {
+    for (Index m = 0; m < classes_; ++m) {
+        for (Index i = 0; i < size(); ++i) {
+            gradient_view().at(m, i) = from.gradient().at(m, members[i]);
+            beta_view().at(m, i) = from.beta().at(m, members[i]);
+        }
+    }
+    bias_ = from.bias_;
+    measure();
+}
+
+template <MulticlassLoss Loss, class Real>
+bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, double tolerance, Index most_steps) {
+    std::vector<Index> labels;
+    std::vector<double> bounds;
+    for (const Index i : active) {
+        labels.push_back(labels_[i]);
+        bounds.push_back(bounds_[i]);
+    }
+    std::vector<double> changes(active.size() * classes_);
+    Index steps = 0;
+    {
+        store_.close(*table_);  // its memory is needed
+        RestrictedStore<Real> restricted(store_, active);
+        if (!store_.whole() && restricted.store().capacity(std::ssize(active)) < settings_.working_set) return false;
+        ++shrinkings_;
+        Decomposition problem(loss_, labels, bounds, classes_, restricted.store(), settings_, control_);
+        problem.adopt(*this, active);
+        problem.run(tolerance, most_steps);
+        steps = problem.iterations();
+        store_.count_evaluations(restricted.store().evaluations());
+        for (Index i = 0; i < std::ssize(active); ++i) {
+            for (Index m = 0; m < classes_; ++m) {
+                changes[i * classes_ + m] = problem.beta().at(m, i) - beta().at(m, active[i]);
+            }
+        }
+    }
+    iterations_ += steps;
+    for (const Index i : active) last_violated_[i] = rounds_ - kCalmRounds;  // who is at rest now may stay so
+    return change_rows(active, changes) && steps > 0;
+}
+
+template <MulticlassLoss Loss, class Real>
 Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
     std::vector<Index> wanted;
+    bool shrunk = false;
     Index last = settings_.max_iterations < 0 ? std::numeric_limits<Index>::max() : settings_.max_iterations;
     if (most_steps < last - iterations_) last = iterations_ + most_steps;
     while (true) {
@@ -272,8 +338,20 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
             if (std::isfinite(primal) && primal - dual <= settings_.gap * scale) return Status::converged;
         }
         wanted.clear();
+        ++rounds_;
         Smallest worst(std::min(settings_.entrants, working_.capacity()), -tolerance);
-        for (Index i = 0; i < size(); ++i) worst.offer(-violations_[i], i);
+        for (Index i = 0; i < size(); ++i) {
+            if (violations_[i] > tolerance) last_violated_[i] = rounds_;
+            worst.offer(-violations_[i], i);
+        }
+        if (shrinking_ && (shrunk || rounds_ % kCalmRounds == 0)) {
+            const auto members = active();
+            shrunk = shrinking_pays(members, tolerance);
+            if (shrunk) {
+                shrinking_ = solve_active(members, std::max(tolerance, kShrunkShare * violation_), last - iterations_);
+                continue;
+            }
+        }
         worst.append_to(wanted);
         working_.take_in(wanted, [this](Index i) { return at_rest(i); });
         if (!fetch(working_.members())) return stop_reason();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -19,6 +21,14 @@ class WorkingSet {
     [[nodiscard]] std::span<const Index> members() const { return members_; }
     /// Slots filled by the last choice.
     [[nodiscard]] std::span<const Index> added() const { return added_; }
+
+    /// All slots in the order of their examples: who reads rows of the kernel in it goes through memory once.
+    [[nodiscard]] std::vector<Index> slots_in_order() const {
+        std::vector<Index> slots(members_.size());
+        std::iota(slots.begin(), slots.end(), Index{0});
+        std::ranges::sort(slots, {}, [this](Index s) { return members_[s]; });
+        return slots;
+    }
 
     /// Give every wanted example a slot: a new one while there is room, then the slots of examples that are not wanted
     /// and at rest, then of any others that are not wanted.

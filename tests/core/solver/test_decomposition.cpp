@@ -153,11 +153,13 @@ struct Outcome {
     MulticlassObjectives objectives;
     double violation;
     Index iterations;
+    Index shrinkings;
 };
 
 template <class Loss, class Real>
 Outcome outcome_of(const Decomposition<Loss, Real>& problem, Status status) {
-    Outcome outcome{status, {}, problem.objectives(), problem.violation(), problem.iterations()};
+    Outcome outcome{status, {}, problem.objectives(), problem.violation(), problem.iterations(),
+                    problem.shrinkings()};
     outcome.machine.classes = problem.classes();
     outcome.machine.weight = problem.bias().weight;
     outcome.machine.shift = problem.bias().shift;
@@ -299,6 +301,26 @@ TEST(a_tiny_budget_of_rows_gives_the_same_machine) {
         check_solved<double>(loss, data, rows, 1e-7);
         CHECK_CLOSE(rows.objectives.dual, whole.objectives.dual, 1e-6 * whole.objectives.dual);
         CHECK_CLOSE(rows.objectives.primal, whole.objectives.primal, 1e-6 * whole.objectives.dual);
+    });
+}
+
+TEST(shrunk_problems_have_the_same_machine) {
+    const Data data(4, 100, 2.0, 251);
+    for_losses([&](const auto& loss) {
+        DecompositionSettings settings{.tolerance = 1e-6, .working_set = 24, .entrants = 4};
+        const Outcome plain = solve<double>(loss, data, {.settings = settings, .bias = Biased::regularized});
+        CHECK(plain.shrinkings == 0);
+        settings.shrink_from = 1;
+        for (const bool whole : {true, false}) {
+            Options options{.settings = settings, .bias = Biased::regularized, .whole = whole};
+            if (!whole) options.budget = 120 * padded<double>(data.size()) * 8;
+            const Outcome shrunk = solve<double>(loss, data, options);
+            CHECK(shrunk.shrinkings > 0);
+            check_solved<double>(loss, data, shrunk, 1e-6);
+            CHECK_CLOSE(shrunk.objectives.dual, plain.objectives.dual, 1e-6 * plain.objectives.dual);
+            options.threads = 3;
+            CHECK(same(shrunk, solve<double>(loss, data, options)));
+        }
     });
 }
 
