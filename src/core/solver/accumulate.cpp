@@ -19,8 +19,8 @@ POLYMARGIN_INLINE void add_rows(const Real* const* rows, const double* c, Index 
         for (; r + 4 <= row_count; r += 4) {
             const Real *r0 = rows[r] + start, *r1 = rows[r + 1] + start, *r2 = rows[r + 2] + start,
                        *r3 = rows[r + 3] + start;
-            const auto c0 = static_cast<Real>(c[r]), c1 = static_cast<Real>(c[r + 1]),
-                       c2 = static_cast<Real>(c[r + 2]), c3 = static_cast<Real>(c[r + 3]);
+            const auto c0 = static_cast<Real>(c[r]), c1 = static_cast<Real>(c[r + 1]), c2 = static_cast<Real>(c[r + 2]),
+                       c3 = static_cast<Real>(c[r + 3]);
             for (Index t = 0; t < length; ++t) {
                 out[t] += static_cast<double>(c0 * r0[t] + c1 * r1[t] + c2 * r2[t] + c3 * r3[t]);
             }

@@ -158,8 +158,7 @@ struct Outcome {
 
 template <class Loss, class Real>
 Outcome outcome_of(const Decomposition<Loss, Real>& problem, Status status) {
-    Outcome outcome{status, {}, problem.objectives(), problem.violation(), problem.iterations(),
-                    problem.shrinkings()};
+    Outcome outcome{status, {}, problem.objectives(), problem.violation(), problem.iterations(), problem.shrinkings()};
     outcome.machine.classes = problem.classes();
     outcome.machine.weight = problem.bias().weight;
     outcome.machine.shift = problem.bias().shift;
