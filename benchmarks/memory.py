@@ -16,7 +16,13 @@ import bars
 import datasets
 import fresh
 import numpy as np
-from contenders import polymargin_available, polymargin_one_vs_one, scikit_learn_svc
+from contenders import (
+    polymargin_available,
+    polymargin_crammer_singer,
+    polymargin_one_vs_one,
+    polymargin_weston_watkins,
+    scikit_learn_svc,
+)
 from report import Cell, Table, console, number, publish
 from scipy.sparse import issparse
 
@@ -26,6 +32,11 @@ CASES = (
     ("mnist-10000", "float32"),
     ("mnist-60000", "float32"),
 )
+MACHINES = {
+    "one-against-one": polymargin_one_vs_one,
+    "weston-watkins": polymargin_weston_watkins,
+    "crammer-singer": polymargin_crammer_singer,
+}
 COLUMNS = [
     "data set",
     "input",
@@ -69,18 +80,18 @@ def size(value: Any, seen: set[int] | None = None) -> int:
     return size(vars(value), seen) if hasattr(value, "__dict__") else 0
 
 
-def make(name: str, cache_size: float, threads: int) -> Any:
+def make(name: str, machine: str, cache_size: float, threads: int) -> Any:
     """Our machine, or scikit-learn's where ours cannot be imported."""
     parameters = datasets.SOURCES[name].one_vs_one
     if polymargin_available():
-        return polymargin_one_vs_one(parameters, threads, cache_size=cache_size)
+        return MACHINES[machine](parameters, threads, cache_size=cache_size)
     return scikit_learn_svc(parameters, cache_size=cache_size)
 
 
-def measure(name: str, dtype: str, cache_size: str, threads: str) -> dict[str, Any]:
+def measure(name: str, dtype: str, machine: str, cache_size: str, threads: str) -> dict[str, Any]:
     """Child: one fit, its peak and its time."""
     X, y = datasets.load_part(name, "train", dtype)
-    model = make(name, float(cache_size), int(threads))
+    model = make(name, machine, float(cache_size), int(threads))
     settle()
     baseline, start = status("VmRSS"), time.perf_counter()
     model.fit(X, y)
@@ -98,7 +109,7 @@ def measure(name: str, dtype: str, cache_size: str, threads: str) -> dict[str, A
 def row(name: str, dtype: str, options: argparse.Namespace) -> list[Cell]:
     """One case, judged."""
     console.print(f"  {name} {dtype}", style="dim", highlight=False)
-    found = fresh.call(__file__, "measure", name, dtype, str(options.cache_size), str(options.threads))
+    found = fresh.call(__file__, "measure", name, dtype, options.machine, str(options.cache_size), str(options.threads))
     if "error" in found:
         return [Cell(name), Cell(dtype), Cell(found["error"], False), *[number(None)] * (len(COLUMNS) - 3)]
     rest = found["peak"] - found["baseline"] - found["model"] - options.cache_size
@@ -111,13 +122,14 @@ def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", help="data sets (default: shuttle and mnist)")
+    parser.add_argument("--machine", choices=MACHINES, default="one-against-one")
     parser.add_argument("--cache-size", type=float, default=200.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
     cases = [(name, dtype) for name, dtype in CASES if name in (options.data or datasets.SOURCES)]
     whose = "polymargin" if polymargin_available() else "scikit-learn, polymargin is not installed"
-    table = Table(f"Peak memory of a one-against-one fit, MB ({whose})", COLUMNS)
+    table = Table(f"Peak memory of a fit, {options.machine}, MB ({whose})", COLUMNS)
     table.note = f"cache_size={options.cache_size:g}; the bar for the rest is {bars.MEMORY_MB:g} MB."
     for name, _ in cases:
         datasets.cached(datasets.SOURCES[name])
