@@ -5,7 +5,7 @@ The files are LIBSVM text compressed with bzip2 and slow to parse, so the parsed
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,15 +119,20 @@ def parse(source: Source) -> Iterator[tuple[str, NDArray]]:
         yield f"y_{part}", y.astype(np.int64)
 
 
-def cached(source: Source) -> Path:
-    """Path of the parsed arrays; parses them on first use, and renames so that a reader never sees half."""
-    path = CACHE / f"{source.folder}.npz"
+def kept(name: str, make: Callable[[], Iterable[tuple[str, NDArray]]]) -> Path:
+    """Path of the arrays under this name; makes them on first use, and renames so that a reader never sees half."""
+    path = CACHE / f"{name}.npz"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.npz")
-        np.savez(partial, **dict(parse(source)))
+        np.savez(partial, **dict(make()))
         partial.replace(path)
     return path
+
+
+def cached(source: Source) -> Path:
+    """Path of the parsed arrays of a data set."""
+    return kept(source.folder, lambda: parse(source))
 
 
 def scale(raw: NDArray, train: NDArray, scaling: str, dtype: DTypeLike) -> NDArray:

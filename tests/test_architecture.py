@@ -22,9 +22,10 @@ PYTHON_FILES = sorted(PACKAGE.rglob("*.py"))
 MAY_INCLUDE = {
     "support": {"support"},
     "kernel": {"kernel", "support"},
+    "linear": {"linear", "kernel", "support"},
     "problem": {"problem", "kernel", "support"},
-    "solver": {"solver", "problem", "kernel", "support"},
-    "machine": {"machine", "solver", "problem", "kernel", "support"},
+    "solver": {"solver", "problem", "linear", "kernel", "support"},
+    "machine": {"machine", "solver", "problem", "linear", "kernel", "support"},
 }
 MACHINE_NAMES = re.compile(
     r"one.?vs.?(one|rest|all)|one.?against|weston|watkins|crammer|singer|softmax|uncertainty|linear.?program"

@@ -50,6 +50,7 @@ std::span<const T> as_span(const Vector<T>& array) {
 void bind_data(nb::module_& m);
 void bind_train(nb::module_& m);
 void bind_train_together(nb::module_& m);
+void bind_train_linear(nb::module_& m);
 void bind_scores(nb::module_& m);
 
 }  // namespace polymargin::bindings

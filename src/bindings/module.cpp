@@ -5,5 +5,6 @@ NB_MODULE(_core, m) {
     polymargin::bindings::bind_data(m);
     polymargin::bindings::bind_train(m);
     polymargin::bindings::bind_train_together(m);
+    polymargin::bindings::bind_train_linear(m);
     polymargin::bindings::bind_scores(m);
 }

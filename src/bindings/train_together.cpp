@@ -7,11 +7,11 @@
 #include <string>
 
 #include "bindings.hpp"
+#include "names.hpp"
 
 namespace polymargin::bindings {
-namespace {
 
-AnyLoss loss_from(const std::string& name, double margin) {
+AnyLoss multiclass_loss(const std::string& name, double margin) {
     if (name == "weston-watkins") return WestonWatkins(margin);
     if (name == "crammer-singer") return CrammerSinger();
     throw std::invalid_argument("there is no loss named " + name);
@@ -23,6 +23,8 @@ BiasKind bias_from(const std::optional<std::string>& name) {
     if (*name == "free") return BiasKind::free;
     throw std::invalid_argument("bias must be None, 'regularized' or 'free', got " + *name);
 }
+
+namespace {
 
 nb::dict to_python(TogetherReport report) {
     nb::dict out;
@@ -53,7 +55,7 @@ nb::dict bound_train_together(const Data& data, const KernelSpec& kernel, const 
     request.upper.assign(upper.data(), upper.data() + upper.size());
     request.labels.assign(labels.data(), labels.data() + labels.size());
     request.classes = classes;
-    request.loss = loss_from(loss, margin);
+    request.loss = multiclass_loss(loss, margin);
     request.bias = bias_from(bias);
     if (start) {
         const auto support = nb::cast<Vector<Index>>((*start)[0]);
@@ -84,7 +86,7 @@ std::optional<nb::object> bound_step(const std::string& loss, double margin, con
     std::vector<double> beta(row.data(), row.data() + row.size());
     const bool exists =
         std::visit([&](const auto& any) { return any.step(as_span(gradient), curvature, Example{label, bound}, beta); },
-                   loss_from(loss, margin));
+                   multiclass_loss(loss, margin));
     if (!exists) return std::nullopt;
     return to_numpy(std::move(beta));
 }

@@ -9,8 +9,8 @@ Report = Callable[[int, int, int, float], None]
 
 
 @contextmanager
-def progress_bar(title: str, verbose: int) -> Iterator[Report | None]:
-    """Yield a callback for ``(done, total, iterations, violation)`` that draws a bar, or None when silent."""
+def progress_bar(title: str, verbose: int, measure: str = "violation") -> Iterator[Report | None]:
+    """Yield a callback for ``(done, total, iterations, measure)`` that draws a bar, or None when silent."""
     if not verbose:
         yield None
         return
@@ -20,7 +20,7 @@ def progress_bar(title: str, verbose: int) -> Iterator[Report | None]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("problems  {task.fields[iterations]:,} steps  violation {task.fields[violation]:.2g}"),
+        TextColumn("problems  {task.fields[iterations]:,} steps  " + measure + " {task.fields[violation]:.2g}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns) as bar:

@@ -116,13 +116,7 @@ def _kernel_blocks(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints)
         vectors = machine.support_vectors_[members] if not kernel.precomputed else machine.support_vectors_
         values = kernel.values(part, vectors, machine.support_[members])
         if values is None:
-            names = {
-                "rbf": ["gamma"],
-                "poly": ["gamma", "degree", "coef0"],
-                "sigmoid": ["gamma", "coef0"],
-                "linear": [],
-            }
-            numbers = {name: getattr(kernel, name) for name in names[kernel.kind]}
+            numbers = {name: getattr(kernel, name) for name in _NUMBERS[kernel.kind]}
             if not sp.issparse(part):
                 part, vectors = (np.asarray(A, dtype=np.float64) for A in (part, vectors))
             else:
@@ -133,6 +127,9 @@ def _kernel_blocks(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints)
 
 def _products(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints, coefficients: Floats) -> Floats:
     """Return the kernel expansion of each row for each column of ``coefficients``."""
+    if machine.kernel == "linear":  # through the weights: no kernel matrix, however many support vectors
+        weights = machine.support_vectors_[members].T.astype(np.float64) @ coefficients
+        return np.asarray(X[rows].astype(np.float64) @ weights)
     out = np.empty((len(rows), coefficients.shape[1]))
     for block, values in _kernel_blocks(machine, X, rows, members):
         out[block] = values @ coefficients
@@ -220,10 +217,14 @@ def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) ->
         margins = sign * (expansion + intercepts[p])
         square = float(beta @ expansion)
         losses = float(upper[~hard] @ np.maximum(0.0, 1.0 - margins[~hard]))
-        primal += _soft_or_hard(square, losses, margins, hard)
-        dual += float(sign @ beta) - 0.5 * square
+        bias = getattr(machine, "bias", "free")
+        regularized = bias == "regularized"
+        primal += _soft_or_hard(square + (intercepts[p] ** 2 if regularized else 0.0), losses, margins, hard)
+        dual += float(sign @ beta) - 0.5 * (square + (beta.sum() ** 2 if regularized else 0.0))
         worst = max(
-            abs(beta.sum()), float(np.max(-sign * beta)), float(np.max((sign * beta - upper)[~hard], initial=0.0))
+            abs(beta.sum()) if bias == "free" else 0.0,
+            float(np.max(-sign * beta)),
+            float(np.max((sign * beta - upper)[~hard], initial=0.0)),
         )
         broken = max(broken, worst / _scale(upper, beta))
     return Certificate(primal, dual, broken)

@@ -24,7 +24,7 @@ DEFAULTS = {
 }
 OWN_DEFAULTS = {
     OneVsOneSVC: {"decision": "votes"},
-    OneVsRestSVC: {},
+    OneVsRestSVC: {"bias": "free", "solver": "auto"},
     WestonWatkinsSVC: {"bias": "regularized", "margin": 2.0, "solver": "auto"},
     CrammerSingerSVC: {"bias": None, "solver": "auto"},
 }

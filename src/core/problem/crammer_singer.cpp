@@ -67,6 +67,12 @@ void CrammerSinger::make_feasible(const Example& example, std::span<double> beta
     beta[example.label] = sum;
 }
 
+bool CrammerSinger::at_rest(std::span<const double> beta, const Example& example) const {
+    Index used = 0;
+    for (Index m = 0; m < std::ssize(beta); ++m) used += m != example.label && beta[m] < 0.0;
+    return used == 0 || (used == 1 && !(beta[example.label] < example.bound));
+}
+
 std::vector<Exchange> CrammerSinger::exchanges(std::span<const double> beta, const Example& example) const {
     std::vector<Exchange> free;
     // At the limit of the sum the wrong classes exchange with the first of them, else with the right one.

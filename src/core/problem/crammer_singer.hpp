@@ -10,6 +10,8 @@ namespace polymargin {
 /// gradient minus the lowest among the variables that may grow.
 class CrammerSinger {
   public:
+    static constexpr bool kCoupled = true;
+
     [[nodiscard]] double offset(bool own) const { return own ? -1.0 : 0.0; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
@@ -23,6 +25,7 @@ class CrammerSinger {
         return exact_step(gradient, curvature, example.label, {.most = example.bound}, beta);
     }
     void make_feasible(const Example& example, std::span<double> beta) const;
+    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] std::vector<Exchange> exchanges(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] double room(std::span<const double> beta, std::span<const double> change,
                               const Example& example) const;

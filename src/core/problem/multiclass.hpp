@@ -55,30 +55,43 @@ struct Exchange {
     Index loses;
 };
 
+/// What a solver asks that goes from one example to the next.
 template <class Loss>
-concept MulticlassLoss = requires(const Loss& loss, const ExampleStrip& strip, const Example& example,
-                                  std::span<const double> row, std::span<double> beta, double number, bool own) {
+concept RowLoss = requires(const Loss& loss, const Example& example, std::span<const double> row,
+                           std::span<double> beta, double number, bool own) {
+    /// Whether the coefficients of a row sum to zero; if not, its classes have nothing to do with each other.
+    { Loss::kCoupled } -> std::convertible_to<bool>;
     /// o_im
     { loss.offset(own) } -> std::same_as<double>;
     /// The loss of one example with these scores, without its factor C_i.
     { loss.loss(row, example.label) } -> std::same_as<double>;
-    /// The smallest of an example's margins, in units of the one it should have; negative when it is misclassified.
-    { loss.margin(row, example.label) } -> std::same_as<double>;
     /// Whether a coefficient, of its own class or another, can grow, or fall, if another class of the row makes up for
     /// it.
     { loss.may_grow(number, own, number) } -> std::same_as<bool>;
     { loss.may_fall(number, own, number) } -> std::same_as<bool>;
-    /// How far each example of a strip is from optimal, given the others.
-    { loss.violations(strip, beta.data()) } -> std::same_as<void>;
     /// Move a row to the minimum over its feasible set of g'd + curvature/2 |d|^2, exactly; false if there is none.
     { loss.step(row, number, example, beta) } -> std::same_as<bool>;
     /// The nearest feasible row, or one near; what is within rounding of a bound is put on it.
     { loss.make_feasible(example, beta) } -> std::same_as<void>;
-    /// Directions that span the face of the feasible set in whose interior the row is.
-    { loss.exchanges(row, example) } -> std::same_as<std::vector<Exchange>>;
-    /// The largest share of the change `d` that the row can take.
-    { loss.room(row, row, example) } -> std::same_as<double>;
+    /// Whether the row is at a corner of its feasible set.
+    { loss.at_rest(row, example) } -> std::same_as<bool>;
 };
+
+/// What the block decomposition asks beyond that; rows sum to zero.
+template <class Loss>
+concept MulticlassLoss = RowLoss<Loss> && Loss::kCoupled &&
+                         requires(const Loss& loss, const ExampleStrip& strip, const Example& example,
+                                  std::span<const double> row, std::span<double> beta) {
+                             /// The smallest of an example's margins, in units of the one it should have; negative when
+                             /// it is misclassified.
+                             { loss.margin(row, example.label) } -> std::same_as<double>;
+                             /// How far each example of a strip is from optimal, given the others.
+                             { loss.violations(strip, beta.data()) } -> std::same_as<void>;
+                             /// Directions that span the face of the feasible set in whose interior the row is.
+                             { loss.exchanges(row, example) } -> std::same_as<std::vector<Exchange>>;
+                             /// The largest share of the change `d` that the row can take.
+                             { loss.room(row, row, example) } -> std::same_as<double>;
+                         };
 
 /// Primal and (maximised) dual objective of a state.
 struct MulticlassObjectives {

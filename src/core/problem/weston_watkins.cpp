@@ -68,6 +68,13 @@ void WestonWatkins::make_feasible(const Example& example, std::span<double> beta
     beta[example.label] = sum;
 }
 
+bool WestonWatkins::at_rest(std::span<const double> beta, const Example& example) const {
+    for (Index m = 0; m < std::ssize(beta); ++m) {
+        if (m != example.label && beta[m] < 0.0 && beta[m] > -example.bound) return false;
+    }
+    return true;
+}
+
 std::vector<Exchange> WestonWatkins::exchanges(std::span<const double> beta, const Example& example) const {
     std::vector<Exchange> free;
     for (Index m = 0; m < std::ssize(beta); ++m) {

@@ -10,6 +10,8 @@ namespace polymargin {
 /// variable: how far `h_m = g_y - g_m` is below 0 where a_m may grow, or above where it may fall.
 class WestonWatkins {
   public:
+    static constexpr bool kCoupled = true;
+
     explicit WestonWatkins(double margin = 2.0) : margin_(margin) {}
 
     [[nodiscard]] double offset(bool own) const { return own ? -margin_ : 0.0; }
@@ -26,6 +28,7 @@ class WestonWatkins {
         return exact_step(gradient, curvature, example.label, {.largest = example.bound}, beta);
     }
     void make_feasible(const Example& example, std::span<double> beta) const;
+    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] std::vector<Exchange> exchanges(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] double room(std::span<const double> beta, std::span<const double> change,
                               const Example& example) const;

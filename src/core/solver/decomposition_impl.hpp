@@ -199,7 +199,7 @@ template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::at_rest(Index i) const {
     std::vector<double> row(classes_);
     copy_row(beta(), i, row);
-    return loss_.exchanges(row, example(i)).empty();
+    return loss_.at_rest(row, example(i));
 }
 
 /// Whether a hard-margin problem shows no sign of being separable. With T the sum of all B_iy, `w / T` is a point of
@@ -300,7 +300,10 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
     std::vector<double> changes(active.size() * classes_);
     Index steps = 0;
     {
-        store_.close(*table_);  // its memory is needed
+        if (!store_.whole()) {
+            store_.close(*table_);  // its memory is needed
+            return_freed_memory();
+        }
         RestrictedStore<Real> restricted(store_, active);
         if (!store_.whole() && restricted.store().capacity(std::ssize(active)) < settings_.working_set) return false;
         ++shrinkings_;
@@ -315,6 +318,7 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
             }
         }
     }
+    if (!store_.whole()) return_freed_memory();
     iterations_ += steps;
     for (const Index i : active) last_violated_[i] = rounds_ - kCalmRounds;  // who is at rest now may stay so
     return change_rows(active, changes) && steps > 0;

@@ -3,8 +3,19 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
-namespace polymargin::detail {
+namespace polymargin {
+
+void return_freed_memory() noexcept {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
+namespace detail {
 namespace {
 
 std::align_val_t alignment(std::size_t bytes) {
@@ -26,4 +37,5 @@ void deallocate(void* memory, std::size_t bytes) noexcept {
     ::operator delete(memory, alignment(bytes));
 }
 
-}  // namespace polymargin::detail
+}  // namespace detail
+}  // namespace polymargin

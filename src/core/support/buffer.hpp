@@ -20,6 +20,10 @@ namespace detail {
 void deallocate(void* memory, std::size_t bytes) noexcept;
 }  // namespace detail
 
+/// Give memory that was freed back to the system, where that can be asked for: rows of one length leave holes that rows
+/// of another do not fill.
+void return_freed_memory() noexcept;
+
 /// Owned memory for plain numbers, aligned to a cache line and *not* initialised: kernel rows are written
 /// once, right after they are allocated, and clearing them first would double the traffic.
 template <class T>

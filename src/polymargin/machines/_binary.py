@@ -45,9 +45,7 @@ class BinaryMachine(KernelMachine):
         """Return the sign between the core's coefficients and the public ones."""
         return 1.0
 
-    def _solve(
-        self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
-    ) -> BinarySolution:
+    def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
         problems = self._problems(training.bounds)
         start = self._previous(training, classes) if self.warm_start else None
         train = partial(

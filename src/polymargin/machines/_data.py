@@ -79,6 +79,11 @@ def core_data(X: Matrix) -> _core.Data:
     return _core.Data.dense(np.ascontiguousarray(X))
 
 
+def dense(X: Matrix) -> NDArray[Any]:
+    """Return a matrix as an array."""
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
 def weighted_variance(X: Matrix, weight: NDArray[np.float64] | None) -> float:
     """Return the variance of all entries of ``X``, a row counting as often as its weight says."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -23,7 +23,8 @@ _SHARED = {
     coef0 : float, default=0.0
         Constant term of ``"poly"`` and ``"sigmoid"``.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision value.
+        Largest violation of the optimality conditions, in units of the decision value. Solvers without a kernel matrix
+        (see ``solver_used_``) take it as the relative duality gap instead.
     class_weight : dict, "balanced" or None, default=None
         Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
     max_iter : int, default=-1
@@ -35,15 +36,18 @@ _SHARED = {
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Unused; the fit is deterministic. Here so that all machines take the same parameters.
+        Order in which ``"sequential-dual"`` visits the examples; None is always the same one. Unused elsewhere.
     verbose : int, default=0
         1 shows a progress bar.
     warm_start : bool, default=False
         Start from the last solution, when the classes are the same: useful for a series of C.
 """,
     "together parameters": """\
-    solver : {"auto", "decomposition"}, default="auto"
-        ``"decomposition"`` solves the dual on kernel values; ``"auto"`` is the same.
+    solver : {"auto", "decomposition", "sequential-dual", "cutting-plane"}, default="auto"
+        ``"decomposition"`` solves the dual on kernel values. For the linear kernel and finite C there are also
+        ``"sequential-dual"`` (Keerthi et al. 2008), which goes from example to example and never computes a kernel
+        value, and its competitor ``"cutting-plane"``. ``"auto"`` takes the sequential dual method for the linear kernel
+        and more than 1,024 examples.
 """,
     "support": """\
     classes_ : ndarray of shape (k,)
@@ -61,13 +65,15 @@ _SHARED = {
 """,
     "together coefficients": """\
     dual_coef_ : ndarray of shape (k, n_SV)
-        Coefficients of the support vectors in each class score; a column sums to zero.
+        Coefficients of the support vectors in each class score; a column sums to zero. A CSC matrix when the linear
+        solvers find more than 67 million.
     intercept_ : ndarray of shape (k,)
         Intercepts of the class scores.
     coef_ : ndarray of shape (k, n_features)
         Weights of the features, for the linear kernel.
     n_iter_ : int
-        Exact steps taken, each on all coefficients of one example.
+        Exact steps taken, each on all coefficients of one example; ``"sequential-dual"``: visits to examples, whether a
+        step was needed or not; ``"cutting-plane"``: planes.
     primal_objective_ : float
         Primal objective.
     dual_objective_ : float
@@ -81,11 +87,15 @@ _SHARED = {
     stop_reason_ : str
         "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
     solver_used_ : str
-        "decomposition".
+        The solver that was used.
     fit_time_ : float
         Seconds that ``fit`` took.
     n_kernel_evaluations_ : int
         Kernel values computed.
+""",
+    "Keerthi": """\
+    S. S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin, "A sequential dual method for large scale
+    multi-class linear SVMs", KDD 2008, doi:10.1145/1401890.1401942.
 """,
     "Hsu and Lin": """\
     C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on

@@ -27,7 +27,8 @@ from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples, core_data
 from polymargin.machines._kernel import KERNELS, Kernel, resolve_gamma
-from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
+from polymargin.machines._linear import chosen_solver
+from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 
 @contextmanager
@@ -207,10 +208,20 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         bounds = np.searchsorted(codes[order], np.arange(len(classes) + 1))
         return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), np.ascontiguousarray(upper[order]))
 
-    def _run(self, X: Matrix, y: NDArray[Any], n_tasks: int, train: Callable[..., dict[str, Any]]) -> dict[str, Any]:
-        """Call the core with what every machine passes, showing progress and listening to callbacks."""
+    def _run(
+        self,
+        X: Matrix,
+        y: NDArray[Any],
+        n_tasks: int,
+        train: Callable[..., dict[str, Any]],
+        measure: str = "violation",
+    ) -> dict[str, Any]:
+        """Call the core with what every machine passes, showing progress and listening to callbacks.
+
+        ``measure`` is what the solver stops on: its "violation" or the "gap".
+        """
         tasks = FitTasks(self, X, y, n_tasks)
-        with progress_bar(type(self).__name__, self.verbose) as bar, one_blas_thread():
+        with progress_bar(type(self).__name__, self.verbose, measure) as bar, one_blas_thread():
 
             def progress(done: int, total: int, iterations: int, violation: float) -> bool:
                 if bar is not None:
@@ -226,7 +237,8 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 progress=progress if bar is not None or tasks.listening else None,
             )
             if bar is not None:
-                bar(n_tasks, n_tasks, int(np.sum(raw["iterations"])), float(np.max(raw["violation"])))
+                left = raw["violation"] if measure == "violation" else relative_gap(raw["primal"], raw["dual"])
+                bar(n_tasks, n_tasks, int(np.sum(raw["iterations"])), float(np.max(left)))
         tasks.end(n_tasks)
         return raw
 
@@ -240,7 +252,7 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.duality_gap_ = solution.gap
         self.stop_reason_ = solution.stop_reason
         self.converged_ = solution.stop_reason == "converged"
-        self.solver_used_ = "decomposition"
+        self.solver_used_ = chosen_solver(self, len(training.order)) if hasattr(self, "solver") else "decomposition"
         self.n_kernel_evaluations_ = int(solution.evaluations)
 
     def _warn(self, solution: Solution) -> None:
@@ -297,13 +309,12 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             expected["support_vectors_"] = (n_vectors, self.n_features_in_)
         for name, shape in expected.items():
             value = getattr(self, name)
-            if np.shape(value) != shape:
-                raise ValueError(
-                    f"the fitted state is damaged: {name} has shape {np.shape(value)}, expected {shape}; fit again"
-                )
+            found = value.shape if sp.issparse(value) else np.shape(value)
+            if found != shape:
+                raise ValueError(f"the fitted state is damaged: {name} has shape {found}, expected {shape}; fit again")
         vectors = self.support_vectors_
         for name, value in {
-            "dual_coef_": self.dual_coef_,
+            "dual_coef_": self.dual_coef_.data if sp.issparse(self.dual_coef_) else self.dual_coef_,
             "intercept_": self.intercept_,
             "support_vectors_": vectors.data if sp.issparse(vectors) else vectors,
         }.items():

@@ -12,14 +12,22 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from polymargin import _core
-from polymargin.machines._data import Matrix
+from polymargin.machines._data import Matrix, dense
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
+from polymargin.machines._linear import (
+    LINEAR_SOLVERS,
+    LinearSolution,
+    LinearSolverMixin,
+    chosen_solver,
+    cutting_plane,
+    sequential_dual,
+)
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
 from polymargin.machines._solution import Floats, Ints, TogetherSolution, TrainingSet
 
 
-class TogetherMachine(LargestScoreMixin, KernelMachine):
+class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
     """A classifier that learns the scores of all classes in one optimisation problem.
 
     Its dual, in the coefficients ``B_im`` of example i in the score of class m, is
@@ -33,7 +41,7 @@ class TogetherMachine(LargestScoreMixin, KernelMachine):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelMachine._parameter_constraints,
         "bias": [StrOptions({"regularized", "free"}), None],
-        "solver": [StrOptions({"auto", "decomposition"})],
+        "solver": [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})],
     }
 
     def __init__(
@@ -89,31 +97,39 @@ class TogetherMachine(LargestScoreMixin, KernelMachine):
 
     def _solve(
         self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
-    ) -> TogetherSolution:
-        loss, margin = self._loss()
+    ) -> TogetherSolution | LinearSolution:
+        labels = training.class_of(np.arange(len(training.order)))
+        start = self._previous(training, classes) if self.warm_start else None
+        solver = chosen_solver(self, len(training.order))
+        if solver == "sequential-dual":
+            return sequential_dual(self, X, y, training, labels, len(classes), self._loss(), start)
+        if solver == "cutting-plane":
+            return cutting_plane(self, X, y, training, labels, len(classes), self._loss())
         train = partial(
             _core.train_together,
             kernel.training_data(X),
             kernel.spec,
             training.order,
             training.upper,
-            training.class_of(np.arange(len(training.order))),
+            labels,
             len(classes),
-            loss,
-            margin,
+            *self._loss(),
             self.bias,
-            self._previous(training, classes) if self.warm_start else None,
+            start,
             gap=0.0,
         )
         solution = TogetherSolution.of(self._run(X, y, 1, train))
         refuse_inseparable(solution)
         return solution
 
-    def _store(self, X: Matrix, training: TrainingSet, solution: TogetherSolution) -> None:
+    def _store(self, X: Matrix, training: TrainingSet, solution: TogetherSolution | LinearSolution) -> None:
+        self.n_iter_ = int(np.max(solution.iterations))
+        if isinstance(solution, LinearSolution):
+            return self._store_linear(X, training, solution)
+        self._forget_linear()
         self._store_support(X, training, solution.support, solution)
         self.dual_coef_ = np.ascontiguousarray(solution.rows.reshape(-1, training.n_classes).T)
         self.intercept_ = solution.intercept
-        self.n_iter_ = int(solution.iterations)
 
     def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
         """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
@@ -121,13 +137,11 @@ class TogetherMachine(LargestScoreMixin, KernelMachine):
         if example is None:
             return None
         known = example >= 0
-        return example[known], np.ascontiguousarray(self.dual_coef_.T[known]).ravel(), self.intercept_
+        rows = dense(self.dual_coef_.T[known])
+        return example[known], np.ascontiguousarray(rows).ravel(), np.ascontiguousarray(self.intercept_)
 
     def _shape(self, n_classes: int) -> tuple[int, int]:
         return n_classes, n_classes
 
     def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
         return [((0, len(self.support_)), list(range(len(self.classes_))))]
-
-    def _weights(self) -> Floats:
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)

@@ -43,6 +43,8 @@ class CrammerSingerSVC(TogetherMachine):
 
     <Hsu and Lin>
 
+    <Keerthi>
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

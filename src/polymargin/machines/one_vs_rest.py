@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions
 
 from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._data import Matrix, dense
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._solution import Floats, Ints
+from polymargin.machines._linear import LinearSolution, LinearSolverMixin, chosen_solver, sequential_dual
+from polymargin.machines._solution import Floats, Ints, TrainingSet
 
 
 @with_shared_documentation
-class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
+class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
     r"""One-against-all: a binary support vector machine for each class against all others.
 
     For each class m the machine solves Hsu & Lin (1),
@@ -29,6 +35,13 @@ class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
     Parameters
     ----------
     <C>
+    bias : {"free", "regularized"} or None, default="free"
+        ``"free"``: b costs nothing, Hsu & Lin (1). ``"regularized"``: :math:`\tfrac12 b^2` joins the objective. None: no
+        b. The latter two need the sequential dual method, so the linear kernel.
+    solver : {"auto", "decomposition", "sequential-dual"}, default="auto"
+        ``"decomposition"`` solves the duals on kernel values. ``"sequential-dual"`` is dual coordinate descent for the
+        linear kernel and finite C, all classes at each visit of an example, without kernel values. ``"auto"`` takes it
+        for the linear kernel and more than 1,024 examples, or another bias than ``"free"``.
     <parameters>
 
     Attributes
@@ -41,7 +54,7 @@ class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
     coef_ : ndarray of shape (k, n_features), (1, n_features) for two classes
         Weights of the features, for the linear kernel.
     n_iter_ : ndarray of shape (k,), (1,) for two classes
-        Steps taken for each class.
+        Steps taken for each class; ``"sequential-dual"``: visits to examples.
     primal_objective_ : float
         Primal objective, summed over the classes.
     dual_objective_ : float
@@ -51,6 +64,8 @@ class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
     References
     ----------
     <Hsu and Lin>
+
+    <Keerthi>
 
     Examples
     --------
@@ -65,6 +80,83 @@ class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
     >>> machine.decision_function(X[:3]).shape
     (3, 3)
     """
+
+    _binary = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BinaryMachine._parameter_constraints,
+        "bias": [StrOptions({"regularized", "free"}), None],
+        "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        bias: str | None = "free",
+        solver: str = "auto",
+        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        cache_size: str | float = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            class_weight=class_weight,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            cache_size=cache_size,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+        )
+        self.bias = bias
+        self.solver = solver
+
+    def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
+        if chosen_solver(self, len(training.order)) == "decomposition":
+            if self.bias != "free":
+                raise ValueError(
+                    f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear'; "
+                    "binary machines on other kernels have a free bias"
+                )
+            return super()._solve(X, y, kernel, training, classes)
+        labels = training.class_of(np.arange(len(training.order)))
+        if len(classes) == 2:  # one column, of the second class
+            labels = labels - 1
+        columns = self._shape(len(classes))[1]
+        start = self._previous_rows(training, classes) if self.warm_start else None
+        return sequential_dual(self, X, y, training, labels, columns, ("one-vs-rest", 1.0), start)
+
+    def _previous_rows(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
+        """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
+        example = self._previous_examples(training, classes)
+        if example is None:
+            return None
+        known = example >= 0
+        rows = np.ascontiguousarray(dense(self.dual_coef_.T[known]))
+        return example[known], rows.ravel(), np.ascontiguousarray(self.intercept_)
+
+    def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
+        if isinstance(solution, LinearSolution):
+            self.n_iter_ = solution.iterations
+            return self._store_linear(X, training, solution)
+        self._forget_linear()
+        super()._store(X, training, solution)
 
     def _problems(self, bounds: Ints) -> Ints:
         n_classes = len(bounds) - 1
@@ -87,6 +179,3 @@ class OneVsRestSVC(LargestScoreMixin, BinaryMachine):
 
     def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
         return [((0, len(self.support_)), list(range(len(self.intercept_))))]
-
-    def _weights(self) -> Floats:
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)

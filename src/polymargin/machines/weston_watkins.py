@@ -52,6 +52,8 @@ class WestonWatkinsSVC(TogetherMachine):
 
     <Hsu and Lin>
 
+    <Keerthi>
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -27,6 +27,8 @@ constexpr double kRounding = std::is_same_v<Real, float> ? 2e-4 : 1e-9;
 /// A loss that the core does not know: the sum of the two largest shortfalls of the margin 1.5.
 class TwoWorst {
   public:
+    static constexpr bool kCoupled = true;
+
     [[nodiscard]] double offset(bool own) const { return own ? -kMargin : 0.0; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const {
         double first = 0.0, second = 0.0;
@@ -70,6 +72,9 @@ class TwoWorst {
             sum -= beta[m];
         }
         beta[example.label] = full && sum >= most * (1.0 - 1e-14) ? most : std::min(sum, most);
+    }
+    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const {
+        return exchanges(beta, example).empty();
     }
     [[nodiscard]] std::vector<Exchange> exchanges(std::span<const double> beta, const Example& example) const {
         std::vector<Exchange> free;

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernel/data.hpp"
+#include "support/buffer.hpp"
+#include "support/workers.hpp"
+
+namespace polymargin {
+
+/// One example: its non-zero values and their columns, or all values when there are no columns.
+template <class Real>
+struct Row {
+    const Real* values;
+    const std::uint32_t* columns;  ///< null for a dense row
+    Index count;
+};
+
+/// The examples as a linear solver walks through them: in its own precision, sparse or dense, whichever is less to
+/// read, and with the features numbered by how often they occur, so that the weights that are needed all the time are
+/// neighbours and stay in the cache.
+template <class Real>
+class LinearRows {
+  public:
+    /// Example i is row `order[i]` of `data`, which must not be a kernel matrix. Throws std::invalid_argument, naming
+    /// row and column, when a squared length overflows. After a stop request the rows must not be used.
+    LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers);
+
+    [[nodiscard]] Index size() const { return std::ssize(starts_) - 1; }
+    [[nodiscard]] Index features() const { return std::ssize(original_); }
+    [[nodiscard]] bool dense() const { return !columns_; }
+    [[nodiscard]] Row<Real> row(Index i) const {
+        const Index start = starts_[i];
+        return {values_.data() + start, columns_ ? columns_.data() + start : nullptr, starts_[i + 1] - start};
+    }
+    /// |x_i|^2
+    [[nodiscard]] double norm(Index i) const { return norms_[i]; }
+    /// Bring a row into the cache, in two steps, before its turn comes.
+    void announce(Index i) const {
+        __builtin_prefetch(&starts_[i]);
+        __builtin_prefetch(&norms_[i]);
+    }
+    void fetch(Index i) const {
+        const Row<Real> x = row(i);
+        fetch(x.values, x.count);
+        if (x.columns != nullptr) fetch(x.columns, x.count);
+    }
+    /// The caller's number of each of our features.
+    [[nodiscard]] std::span<const Index> original_features() const { return original_; }
+
+  private:
+    template <class T>
+    static void fetch(const T* from, Index count) {
+        const auto* begin = reinterpret_cast<const char*>(from);
+        const Index bytes = count * static_cast<Index>(sizeof(T));
+        for (Index b = 0; b < bytes; b += static_cast<Index>(kCacheLine)) __builtin_prefetch(begin + b);
+    }
+    struct Source;
+    void read(const Source& source, Range part, std::span<const std::uint32_t> place);
+
+    std::vector<Index> starts_;
+    Buffer<Real> values_;
+    Buffer<std::uint32_t> columns_;
+    std::vector<double> norms_;
+    std::vector<Index> original_;
+};
+
+}  // namespace polymargin

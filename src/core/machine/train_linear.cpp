@@ -1,0 +1,220 @@
+#include "machine/train_linear.hpp"
+
+#include <numeric>
+
+#include "solver/balance.hpp"
+#include "solver/linear_state.hpp"
+
+namespace polymargin {
+namespace {
+
+/// Up to this many numbers are solved in double from the start: it costs next to nothing.
+constexpr Index kSmall = 1 << 20;
+/// Gaps that single precision can close.
+constexpr double kSingleGap = 1e-5;
+
+/// The examples in a random order, in which the solver keeps them in memory.
+struct Shuffled {
+    std::vector<Index> order, labels;
+    std::vector<double> upper;
+    std::vector<Index> place;  ///< of each of the caller's examples
+
+    explicit Shuffled(const LinearRequest& request) : place(request.order.size()) {
+        std::vector<Index> from(request.order.size());
+        std::iota(from.begin(), from.end(), Index{0});
+        if (request.settings.shuffling) Shuffler(request.settings.seed)(std::span(from));
+        for (std::size_t p = 0; p < from.size(); ++p) {
+            order.push_back(request.order[from[p]]);
+            labels.push_back(request.labels[from[p]]);
+            upper.push_back(request.upper[from[p]]);
+            place[from[p]] = static_cast<Index>(p);
+        }
+    }
+    [[nodiscard]] std::vector<Index> places_of(std::span<const Index> examples) const {
+        std::vector<Index> places;
+        for (const Index i : examples) places.push_back(place[i]);
+        return places;
+    }
+};
+
+/// A machine, or the part of a machine that belongs to some of its classes.
+template <class Loss>
+struct Part {
+    const LinearRequest& request;
+    const Loss& loss;
+    LinearData problem;
+    SequentialSettings settings;
+    std::span<const Index> start_support;
+    std::span<const double> start_rows;
+    std::span<const double> start_bias;
+};
+
+struct Solved {
+    Coefficients coefficients{0};
+    LinearState state;
+    Index visits = 0;
+    Status status = Status::converged;
+};
+
+/// Solve for a bias that is part of the weights, or for none. The solver's own guess of the gap says when to look; what
+/// counts is the gap recomputed from the coefficients, in double.
+template <class Loss, class Real>
+Solved solve_bounded(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double weight,
+                     const Workers& workers) {
+    Solved solved;
+    solver.set_bias(weight, {});
+    constexpr int patience = 20;
+    double wanted = part.request.gap;
+    for (int attempt = 1;; ++attempt) {
+        solved.status = solver.run(wanted);
+        solved.state = evaluate(part.loss, part.problem, solver.coefficients(), weight, {}, workers);
+        if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) break;
+        if (attempt == patience) {
+            solved.status = Status::precision;
+            break;
+        }
+        solver.set_weights(solved.state.weights);
+        wanted *= std::min(0.9, 0.9 * part.request.gap / solved.state.gap());
+    }
+    solved.coefficients = solver.coefficients();
+    return solved;
+}
+
+/// Solve for a free bias by the method of multipliers: proximal steps on b, each a problem with a bias that is part of
+/// the weights and a shift. Of each the coefficients are balanced, so that they are a point of the dual.
+template <class Loss, class Real>
+Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double scale, const Workers& workers) {
+    constexpr int most_steps = 300;
+    constexpr double inner_share = 0.3;
+    Solved solved;
+    std::vector<double> shift(part.start_bias.begin(), part.start_bias.end());
+    shift.resize(part.problem.classes, 0.0);
+    double wanted = 0.1;
+    for (int step = 1;; ++step) {
+        solver.set_bias(scale, shift);
+        solved.status = solver.run(wanted);
+        shift.assign(solver.bias().begin(), solver.bias().end());
+        solved.coefficients = balanced<Loss>(part.problem, solver.coefficients());
+        solved.state = evaluate(part.loss, part.problem, solved.coefficients, 0.0, shift, workers);
+        if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) return solved;
+        if (step == most_steps) {
+            solved.status = Status::precision;
+            return solved;
+        }
+        wanted = std::clamp(inner_share * solved.state.gap(), 0.1 * part.request.gap, wanted);
+    }
+}
+
+template <class Loss, class Real>
+Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& control, ThreadPool& pool) {
+    SequentialDual<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
+                                      part.settings, control);
+    if (!part.start_support.empty()) {
+        solver.start_from(part.start_support, part.start_rows);
+        LinearState state;
+        sum_up(part.problem, solver.coefficients(), state);
+        solver.set_weights(state.weights);
+    }
+    const Workers workers{&pool, nullptr};  // the certificate is for the point where the solver was stopped
+    Solved solved;
+    if (part.request.bias == BiasKind::free) {
+        double scale = 0.0;
+        for (Index i = 0; i < rows.size(); ++i) scale = std::max(scale, rows.norm(i));
+        solved = solve_free(part, solver, scale > 0.0 ? scale : 1.0, workers);
+    } else {
+        solved = solve_bounded(part, solver, part.request.bias == BiasKind::regularized ? 1.0 : 0.0, workers);
+    }
+    solved.visits = solver.visits();
+    return solved;
+}
+
+/// The classes of an uncoupled machine are solved in groups: few, so that a visit does not cost much more for all its
+/// classes than for one, but two at least, for two threads. Their number does not depend on that of the threads.
+std::vector<Range> groups_of(Index classes, bool coupled) {
+    if (coupled || classes < 2) return {{0, classes}};
+    constexpr Index most = 32;
+    const Index count = std::max<Index>(2, (classes + most - 1) / most);
+    std::vector<Range> groups;
+    for (Index g = 0; g < count; ++g) groups.push_back({classes * g / count, classes * (g + 1) / count});
+    return groups;
+}
+
+/// Put the parts of a machine together.
+LinearReport report_of(std::vector<Solved> parts, std::span<const Range> groups, const LinearRequest& request,
+                       const Shuffled& examples) {
+    LinearReport report;
+    report.starts.push_back(0);
+    for (const Index i : examples.place) {
+        for (std::size_t g = 0; g < parts.size(); ++g) {
+            for (const auto& [column, value] : parts[g].coefficients.row(i)) {
+                report.columns.push_back(groups[g].begin + column);
+                report.coefficients.push_back(value);
+            }
+        }
+        report.starts.push_back(std::ssize(report.columns));
+    }
+    const Index k = request.classes, features = features_of(request.data);
+    report.weights.resize(features * k);
+    for (std::size_t g = 0; g < parts.size(); ++g) {
+        const Solved& part = parts[g];
+        const Index width = groups[g].size();
+        for (Index f = 0; f < features; ++f) {
+            std::copy_n(part.state.weights.begin() + f * width, width,
+                        report.weights.begin() + f * k + groups[g].begin);
+        }
+        report.intercept.insert(report.intercept.end(), part.state.bias.begin(), part.state.bias.end());
+        report.objectives.primal += part.state.objectives.primal;
+        report.objectives.dual += part.state.objectives.dual;
+        report.violation = std::max(report.violation, part.state.violation);
+        report.visits.insert(report.visits.end(), width, part.visits);
+        if (report.status == Status::converged) report.status = part.status;
+    }
+    return report;
+}
+
+template <class Loss, class Real>
+LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& control, ThreadPool& pool) {
+    const Shuffled examples(request);
+    const LinearRows<Real> rows(request.data, examples.order, {&pool, &control});
+    const auto groups = groups_of(request.classes, Loss::kCoupled);
+    const auto start_support = examples.places_of(request.start_support);
+    std::vector<Solved> solved(groups.size());
+    pool.for_each(std::ssize(groups), [&](Index g) {
+        const auto [first, last] = groups[g];
+        std::vector<Index> labels(examples.labels);
+        for (Index& y : labels) y = y >= first && y < last ? y - first : -1;
+        std::vector<double> start_rows, start_bias;
+        for (std::size_t s = 0; s < start_support.size(); ++s) {
+            const auto row = request.start_rows.begin() + static_cast<Index>(s) * request.classes;
+            start_rows.insert(start_rows.end(), row + first, row + last);
+        }
+        if (!request.start_bias.empty()) {
+            start_bias.assign(request.start_bias.begin() + first, request.start_bias.begin() + last);
+        }
+        SequentialSettings settings = request.settings;
+        settings.seed += static_cast<std::uint64_t>(g);
+        if (settings.max_visits >= 0) settings.max_visits = settings.max_visits / std::ssize(groups) + 1;
+        const LinearData problem{request.data, examples.order, labels, examples.upper, last - first};
+        solved[g] = solve<Loss, Real>({request, loss, problem, settings, start_support, start_rows, start_bias}, rows,
+                                      control, pool);
+    });
+    LinearReport report = report_of(std::move(solved), groups, request, examples);
+    report.single_precision = std::is_same_v<Real, float>;
+    return report;
+}
+
+}  // namespace
+
+LinearReport train_linear(const LinearRequest& request, Control& control) {
+    ThreadPool pool(request.threads);
+    const bool single = request.gap >= kSingleGap && std::ssize(request.order) * request.classes > kSmall / 64;
+    return std::visit(
+        [&](const auto& loss) {
+            using Loss = std::decay_t<decltype(loss)>;
+            return single ? solve_all<Loss, float>(request, loss, control, pool)
+                          : solve_all<Loss, double>(request, loss, control, pool);
+        },
+        request.loss);
+}
+
+}  // namespace polymargin

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "kernel/data.hpp"
+#include "machine/train_together.hpp"
+#include "problem/one_vs_rest.hpp"
+#include "solver/sequential_dual.hpp"
+
+namespace polymargin {
+
+/// The losses of linear machines.
+using LinearLoss = std::variant<WestonWatkins, CrammerSinger, OneVsRest>;
+
+struct LinearRequest {
+    DataView data;
+    LinearLoss loss;
+    BiasKind bias = BiasKind::none;
+    std::vector<Index> order;   ///< rows of `data` that take part
+    std::vector<Index> labels;  ///< class of each
+    std::vector<double> upper;  ///< C_i of each, finite
+    Index classes = 0;
+    std::vector<Index> start_support;  ///< a warm start: examples, ascending,
+    std::vector<double> start_rows;    ///< their rows of coefficients,
+    std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
+    double gap = 1e-3;                 ///< stop when the relative duality gap is at most this
+    SequentialSettings settings;
+    int threads = 1;
+};
+
+struct LinearReport {
+    std::vector<double> weights;    ///< features x classes
+    std::vector<double> intercept;  ///< of each class
+    std::vector<Index> starts;      ///< the coefficients of example i are [starts[i], starts[i + 1])
+    std::vector<Index> columns;
+    std::vector<double> coefficients;
+    MulticlassObjectives objectives;
+    double violation = 0.0;
+    std::vector<Index> visits;  ///< to examples, for each class
+    Status status = Status::converged;
+    bool single_precision = false;
+};
+
+/// Train a linear machine in the dual without a kernel matrix.
+[[nodiscard]] LinearReport train_linear(const LinearRequest& request, Control& control);
+
+}  // namespace polymargin

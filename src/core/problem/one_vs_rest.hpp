@@ -1,0 +1,33 @@
+#pragma once
+
+#include <algorithm>
+
+#include "problem/multiclass.hpp"
+
+namespace polymargin {
+
+/// One-against-all as one problem: `sum_m max(0, 1 - (+-1) s_m)`, plus for the class of the example and minus for all
+/// others. A row of coefficients has a binary machine in each column, and they do not meet.
+///
+/// Dual: `0 <= B_y <= C` and `-C <= B_m <= 0` for the others. A label that is no column is an example of no class here.
+class OneVsRest {
+  public:
+    static constexpr bool kCoupled = false;
+
+    [[nodiscard]] double offset(bool own) const { return own ? -1.0 : 1.0; }
+    [[nodiscard]] double loss(std::span<const double> scores, Index label) const {
+        double sum = 0.0;
+        for (Index m = 0; m < std::ssize(scores); ++m) {
+            sum += std::max(0.0, 1.0 + (m == label ? -scores[m] : scores[m]));
+        }
+        return sum;
+    }
+    [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? bound : 0.0); }
+    [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return b > (own ? 0.0 : -bound); }
+    [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
+                            std::span<double> beta) const;
+    void make_feasible(const Example& example, std::span<double> beta) const;
+    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const;
+};
+
+}  // namespace polymargin

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "linear/source.hpp"
+#include "problem/multiclass.hpp"
+#include "solver/coefficients.hpp"
+#include "support/workers.hpp"
+
+namespace polymargin {
+
+/// The data of a linear problem, as the caller has them.
+struct LinearData {
+    const DataView& data;
+    std::span<const Index> order;  ///< example i is row `order[i]`
+    std::span<const Index> labels;
+    std::span<const double> bounds;
+    Index classes;
+};
+
+/// What coefficients are worth: everything recomputed from the data, in double.
+struct LinearState {
+    std::vector<double> weights;  ///< features x classes
+    std::vector<double> sums;     ///< of the coefficients of each class
+    std::vector<double> bias;
+    MulticlassObjectives objectives;
+    double violation = 0.0;  ///< of the worst example
+
+    [[nodiscard]] double gap() const {
+        const double scale = std::max(std::abs(objectives.primal), std::abs(objectives.dual));
+        return scale > 0.0 ? (objectives.primal - objectives.dual) / scale : 0.0;
+    }
+};
+
+/// With coupled classes what one that may fall can give to one that may grow; else what each can do alone.
+template <RowLoss Loss>
+double distance_from_optimal(const Loss& loss, std::span<const double> gradient, std::span<const double> row,
+                             const Example& example) {
+    double highest = -std::numeric_limits<double>::infinity(), lowest = -highest;
+    for (Index m = 0; m < std::ssize(row); ++m) {
+        const bool own = m == example.label;
+        if (loss.may_fall(row[m], own, example.bound)) highest = std::max(highest, gradient[m]);
+        if (loss.may_grow(row[m], own, example.bound)) lowest = std::min(lowest, gradient[m]);
+    }
+    return std::max(0.0, Loss::kCoupled ? highest - lowest : std::max(highest, -lowest));
+}
+
+/// w_m = sum_i B_im x_i, and the sums of the coefficients.
+inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state) {
+    const Index k = problem.classes;
+    state.weights.assign(features_of(problem.data) * k, 0.0);
+    state.sums.assign(k, 0.0);
+    for (Index i = 0; i < coefficients.rows(); ++i) {
+        const auto row = coefficients.row(i);
+        if (row.empty()) continue;
+        for (const auto& [m, b] : row) state.sums[m] += b;
+        for_entries(problem.data, problem.order[i], [&](Index f, double v) {
+            double* w = state.weights.data() + f * k;
+            for (const auto& [m, b] : row) w[m] += v * b;
+        });
+    }
+}
+
+/// `b_m = weight sum_i B_im + shift_m`. The dual objective counts the shift as the constraint that it stands for: with
+/// a weight of zero it is a bound only if the sums are zero.
+template <RowLoss Loss>
+LinearState evaluate(const Loss& loss, const LinearData& problem, const Coefficients& coefficients, double weight,
+                     std::span<const double> shift, const Workers& workers) {
+    LinearState state;
+    sum_up(problem, coefficients, state);
+    const Index k = problem.classes, n = std::ssize(problem.order);
+    for (Index m = 0; m < k; ++m) state.bias.push_back(weight * state.sums[m] + (shift.empty() ? 0.0 : shift[m]));
+    struct Part {
+        double losses = 0.0, linear = 0.0, violation = 0.0;
+    };
+    constexpr Index size = 1024;
+    std::vector<Part> parts((n + size - 1) / size);
+    workers.for_parts(n, [&](Range range) {
+        Part& part = parts[range.begin / size];
+        std::vector<double> scores(k), gradient(k), row(k);
+        for (Index i = range.begin; i < range.end; ++i) {
+            const Example example{problem.labels[i], problem.bounds[i]};
+            std::ranges::copy(state.bias, scores.begin());
+            for_entries(problem.data, problem.order[i], [&](Index f, double v) {
+                const double* w = state.weights.data() + f * k;
+                for (Index m = 0; m < k; ++m) scores[m] += v * w[m];
+            });
+            std::ranges::fill(row, 0.0);
+            for (const auto& [m, b] : coefficients.row(i)) row[m] = b;
+            for (Index m = 0; m < k; ++m) {
+                const double offset = loss.offset(m == example.label);
+                gradient[m] = scores[m] + offset;
+                part.linear += row[m] * offset;
+            }
+            part.losses += example.bound * loss.loss(scores, example.label);
+            part.violation = std::max(part.violation, distance_from_optimal(loss, gradient, row, example));
+        }
+    });
+    double square = 0.0, losses = 0.0, linear = 0.0;
+    for (const double w : state.weights) square += w * w;
+    for (const double s : state.sums) square += weight * s * s;
+    for (const Part& part : parts) {
+        losses += part.losses;
+        linear += part.linear;
+        state.violation = std::max(state.violation, part.violation);
+    }
+    state.objectives = {.primal = 0.5 * square + losses, .dual = -0.5 * square - linear};
+    return state;
+}
+
+}  // namespace polymargin

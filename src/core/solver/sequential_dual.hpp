@@ -1,0 +1,157 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "linear/measure.hpp"
+#include "linear/rows.hpp"
+#include "linear/weights.hpp"
+#include "problem/multiclass.hpp"
+#include "solver/coefficients.hpp"
+#include "solver/linear_state.hpp"
+#include "solver/shuffler.hpp"
+#include "solver/status.hpp"
+#include "support/control.hpp"
+
+namespace polymargin {
+
+struct SequentialSettings {
+    Index max_visits = -1;  ///< of examples; -1: no limit
+    std::uint64_t seed = 0;
+    bool shuffling = true;  ///< a random order anew in each loop; if not, the given one
+    bool shrinking = true;  ///< loops over the examples whose coefficients are between their limits, K 2.1
+    bool cooling = true;    ///< these loops go on to a tolerance that falls step by step, K 2.1
+};
+
+/// The sequential dual method for linear machines (K 2 and 3): one example after the other gets the row of coefficients
+/// that is best while all others stay, and the weights follow at once. No kernel value is ever computed.
+///
+/// Loops over all examples alternate with loops over those whose coefficients are between their limits. What an example
+/// would cost in the primal is known when it is visited, so a full loop ends with a good guess of the duality gap.
+///
+/// The order is random anew in each loop, a block of neighbours after the other: the examples are expected in an order
+/// that is random already, and neighbours are together in memory.
+///
+/// With a bias the scores are `w_m . x + b_m`, `b_m = weight sum_i B_im + shift_m`.
+template <RowLoss Loss, class Real>
+class SequentialDual {
+  public:
+    SequentialDual(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
+                   const LinearRows<Real>& rows, const SequentialSettings& settings, Control& control)
+        : loss_(loss),
+          labels_(labels),
+          bounds_(bounds),
+          classes_(classes),
+          rows_(rows),
+          settings_(settings),
+          control_(control),
+          weights_(rows.features(), classes),
+          coefficients_(rows.size()),
+          shuffle_(settings.seed),
+          all_(rows.size()),
+          scores_(weights_.width()),
+          bias_row_(weights_.width(), Real(0)),
+          grow_(weights_.width(), kInfinity),
+          fall_(weights_.width(), -kInfinity),
+          change_(weights_.width(), Real(0)),
+          gradient_(classes),
+          row_(classes),
+          before_(classes),
+          bias_(classes, 0.0),
+          shift_(classes, 0.0),
+          sums_(classes, 0.0) {
+        std::iota(all_.begin(), all_.end(), std::uint32_t{0});
+        for (Index m = 0; m < classes; ++m) set_limits(m, 0.0, false, 1.0);
+    }
+
+    /// Begin with these rows (as many numbers as classes for each example named) instead of zero.
+    void start_from(std::span<const Index> support, std::span<const double> rows);
+    /// `b_m = weight sum_i B_im + shift_m` from now on; an empty shift is zero.
+    void set_bias(double weight, std::span<const double> shift);
+    /// Take weights that were computed elsewhere, more exactly, from the coefficients: features x classes.
+    void set_weights(std::span<const double> weights);
+
+    /// Go on until the guess of the relative gap is at most `gap`.
+    Status run(double gap);
+
+    [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
+    [[nodiscard]] Index visits() const { return visits_; }
+    [[nodiscard]] std::span<const double> sums() const { return sums_; }
+    [[nodiscard]] std::span<const double> bias() const { return bias_; }
+    /// The guesses of the last full loop.
+    [[nodiscard]] double guessed_gap() const { return guessed_gap_; }
+    [[nodiscard]] double violation() const { return violation_; }
+
+  private:
+    using Entry = Coefficients::Entry;
+    /// Shrunk loops end when they have computed as much as so many full ones. K has 5; with that the end comes late.
+    static constexpr double kMostShrunkLoops = 1.0;
+    static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+    /// These loops go on to this share of the violation that the last full one met.
+    static constexpr double kCooling = 0.1;
+    /// A stop request is looked for so often.
+    static constexpr Index kCheckEvery = 64;
+
+    [[nodiscard]] Example example(Index i) const { return {labels_[i], bounds_[i]}; }
+    [[nodiscard]] bool may_go_on() const {
+        return !(settings_.max_visits >= 0 && visits_ >= settings_.max_visits) && !control_.stop_requested();
+    }
+    [[nodiscard]] Status stop_reason() const {
+        if (control_.cancelled()) return Status::stopped;
+        return control_.out_of_time() ? Status::time_limit : Status::max_iterations;
+    }
+
+    /// Visit all examples; false if it was ended early. Sets the guesses and the examples of the shrunk loops.
+    bool full_loop();
+    /// Visit the active examples until none violates by more than `tolerance` or it takes too long.
+    bool shrunk_loops(double tolerance);
+    /// Compute the scores of an example; how far it is from optimal, given the others.
+    double visit(Index i);
+    /// Visit some examples, in a random order; the largest violation met. After each visit its example, and whether its
+    /// row changed, go to `after`. Negative if it was ended early.
+    template <class After>
+    double visit_all(std::span<const std::uint32_t> examples, After&& after);
+    void prepare(std::size_t t) const;
+    /// Note whether a coefficient may grow or fall.
+    void set_limits(Index m, double b, bool own, double bound) {
+        grow_[m] = loss_.may_grow(b, own, bound) ? Real(0) : kInfinity;
+        fall_[m] = loss_.may_fall(b, own, bound) ? Real(0) : -kInfinity;
+    }
+    void load_row(Index i);
+    /// Make the row that was visited last the best one.
+    void improve(Index i);
+
+    const Loss& loss_;
+    std::span<const Index> labels_;
+    std::span<const double> bounds_;
+    Index classes_;
+    const LinearRows<Real>& rows_;
+    SequentialSettings settings_;
+    Control& control_;
+    Weights<Real> weights_;
+    Coefficients coefficients_;
+    Shuffler shuffle_;
+    std::vector<std::uint32_t> all_, active_, loop_;  // active_: whose coefficients are between their limits; ascending
+    std::vector<Real> scores_, bias_row_;
+    std::vector<Real> grow_, fall_;  // 0 where a coefficient of the row may grow (fall), else +inf (-inf)
+    std::vector<Real> change_;
+    std::vector<double> gradient_, row_, before_;
+    std::vector<Entry> entries_;
+    std::vector<Index> used_;
+    double weight_ = 0.0;
+    std::vector<double> bias_, shift_, sums_;
+    double square_ = 0.0;  // of all weights
+    double linear_ = 0.0;  // sum_im (o_im + shift_m) B_im
+    double guessed_gap_ = std::numeric_limits<double>::infinity();
+    double violation_ = std::numeric_limits<double>::infinity();
+    Index visits_ = 0;
+};
+
+}  // namespace polymargin
+
+#include "solver/sequential_dual_impl.hpp"

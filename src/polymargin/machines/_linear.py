@@ -1,0 +1,143 @@
+"""Linear machines without a kernel matrix: choosing the solver, calling it, keeping what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from polymargin import _core
+from polymargin.machines._cutting_plane import solve_cutting_plane
+from polymargin.machines._data import Matrix, core_data
+from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
+
+LINEAR_SOLVERS = ("sequential-dual", "cutting-plane")
+# Up to here the decomposition is as fast, and so exact, polished, that the order of the rows does not matter.
+_SMALL = 1024
+# Numbers up to which coefficients are kept as a dense matrix.
+_DENSE = 2**26
+
+
+@dataclass(frozen=True)
+class LinearSolution(Solution):
+    """The solved dual of a linear machine, with its weights."""
+
+    weights: Floats  # features x columns
+    intercept: Floats
+    coefficients: sp.csr_array  # examples x columns
+
+
+def chosen_solver(machine: Any, n_samples: int) -> str:
+    """Return the solver that ``machine.solver`` means for so many examples, or raise if it cannot be."""
+    linear = isinstance(machine.kernel, str) and machine.kernel == "linear"
+    if machine.solver == "auto":
+        # Only this solver has binary machines without a bias, or with a regularised one.
+        only = machine._binary and machine.bias != "free"
+        large = n_samples > _SMALL or only
+        return "sequential-dual" if linear and np.isfinite(machine.C) and large else "decomposition"
+    if machine.solver in LINEAR_SOLVERS:
+        if not linear:
+            raise ValueError(f"solver={machine.solver!r} needs kernel='linear', got kernel={machine.kernel!r}")
+        if not np.isfinite(machine.C):
+            raise ValueError(f"solver={machine.solver!r} needs a finite C; for a hard margin use 'decomposition'")
+    return str(machine.solver)
+
+
+def sequential_dual(
+    machine: Any,
+    X: Matrix,
+    y: NDArray[Any],
+    training: TrainingSet,
+    labels: Ints,
+    n_columns: int,
+    loss: tuple[str, float],
+    start: tuple[Ints, Floats, Floats] | None,
+) -> LinearSolution:
+    """Solve by the sequential dual method; a label that is no column is an example of no class."""
+
+    def train(budget_bytes: int, **options: Any) -> dict[str, Any]:  # there are no kernel values to keep
+        return _core.train_linear(
+            core_data(X),
+            training.order,
+            training.upper,
+            labels,
+            n_columns,
+            *loss,
+            machine.bias,
+            start,
+            seed=_seed(machine.random_state),
+            shuffling=True,
+            shrinking=True,
+            cooling=True,
+            **options,
+        )
+
+    raw = machine._run(X, y, 1, train, measure="gap")
+    raw["weights"] = raw["weights"].reshape(X.shape[1], n_columns)
+    raw["coefficients"] = sp.csr_array(
+        (raw["coefficients"], raw["columns"], raw["starts"]), shape=(len(training.order), n_columns)
+    )
+    return LinearSolution.of(raw)
+
+
+def cutting_plane(
+    machine: Any,
+    X: Matrix,
+    y: NDArray[Any],
+    training: TrainingSet,
+    labels: Ints,
+    n_columns: int,
+    loss: tuple[str, float],
+) -> LinearSolution:
+    """Solve by the cutting-plane method."""
+    if machine.bias == "free":
+        raise ValueError(
+            "solver='cutting-plane' has no free bias: use bias='regularized' or None, or 'sequential-dual'"
+        )
+
+    def train(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
+        return solve_cutting_plane(X[training.order], labels, training.upper, n_columns, *loss, machine.bias, **options)
+
+    raw = machine._run(X, y, 1, train, measure="gap")
+    raw["weights"] = np.ascontiguousarray(raw["weights"].T)
+    return LinearSolution.of(raw)
+
+
+def _seed(random_state: Any) -> int:
+    """Return the seed of the visiting order; None is always the same one, so that fits can be repeated."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+
+
+class LinearSolverMixin:
+    """For machines with one score for each column of coefficients that may be solved without a kernel."""
+
+    _binary: ClassVar[bool] = False  # whether the columns are machines of their own
+    intercept_: Floats
+
+    def _store_linear(self, X: Matrix, training: TrainingSet, solution: LinearSolution) -> None:
+        """Set the fitted attributes."""
+        coefficients = solution.coefficients
+        used = np.flatnonzero(np.diff(coefficients.indptr))
+        self._store_support(X, training, used, solution)  # type: ignore[attr-defined]
+        columns = sp.csc_array(coefficients[used].T)
+        self.dual_coef_ = columns.toarray() if np.prod(columns.shape) <= _DENSE else columns
+        self.intercept_ = solution.intercept
+        self._linear_weights = solution.weights
+
+    def _forget_linear(self) -> None:
+        """After a fit on kernel values the weights of an earlier one are of no use."""
+        self.__dict__.pop("_linear_weights", None)
+
+    def _all_scores(self, X: Matrix) -> Floats:
+        weights = self.__dict__.get("_linear_weights")
+        if weights is None:
+            return super()._all_scores(X)  # type: ignore[misc]
+        return np.asarray(X @ weights, dtype=np.float64) + self.intercept_
+
+    def _weights(self) -> Floats:
+        weights = self.__dict__.get("_linear_weights")
+        return np.asarray(self.dual_coef_ @ self.support_vectors_) if weights is None else weights.T  # type: ignore[attr-defined]
