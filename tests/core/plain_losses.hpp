@@ -86,6 +86,36 @@ inline Loss crammer_singer() {
     return {1.0, kInfinity, 1.0};
 }
 
+/// One against all: each class has a binary machine of its own, and its coefficients have the sign of the example
+/// there. The members are those of `Loss`.
+struct OneVsRest {
+    static double sign(Index m, Index label) { return m == label ? 1.0 : -1.0; }
+
+    [[nodiscard]] double loss(std::span<const double> scores, Index label) const {
+        double sum = 0.0;
+        for (Index m = 0; m < std::ssize(scores); ++m) sum += std::max(0.0, 1.0 - sign(m, label) * scores[m]);
+        return sum;
+    }
+    [[nodiscard]] double infeasibility(std::span<const double> beta, Index label, double C) const {
+        double worst = 0.0;
+        for (Index m = 0; m < std::ssize(beta); ++m) {
+            const double a = sign(m, label) * beta[m];
+            worst = std::max({worst, -a, a - C});
+        }
+        return worst;
+    }
+    [[nodiscard]] double violation(std::span<const double> gradient, std::span<const double> beta, Index label,
+                                   double C) const {
+        double worst = 0.0;
+        for (Index m = 0; m < std::ssize(beta); ++m) {
+            const double a = sign(m, label) * beta[m], g = sign(m, label) * gradient[m];
+            if (a < C) worst = std::max(worst, -g);
+            if (a > 0.0) worst = std::max(worst, g);
+        }
+        return worst;
+    }
+};
+
 /// A machine as it came out of training: a row of coefficients for each example, and the scores
 /// `s_im = sum_j (K_ij + weight) B_jm + shift_m`.
 struct Machine {
@@ -106,6 +136,17 @@ struct Worth {
     double violation, primal, dual, bound_total;
 };
 
+/// The scores of example i, without the shift.
+inline std::vector<double> unshifted_scores(const fixtures::Matrix& gram, const Machine& machine, Index i) {
+    std::vector<double> scores(machine.classes, 0.0);
+    for (Index j = 0; j < gram.columns; ++j) {
+        for (Index m = 0; m < machine.classes; ++m) {
+            scores[m] += (gram.at(i, j) + machine.weight) * machine.row(j)[m];
+        }
+    }
+    return scores;
+}
+
 /// What a machine is worth, from the kernel alone. Checks that its rows are feasible. With a free bias the dual
 /// objective is a bound only if the column sums are zero.
 inline Worth worth(const Loss& loss, const fixtures::Matrix& gram, std::span<const Index> labels,
@@ -114,13 +155,10 @@ inline Worth worth(const Loss& loss, const fixtures::Matrix& gram, std::span<con
     CHECK(machine.rows.size() == labels.size() * static_cast<std::size_t>(k));
     Worth w{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
     double square = 0.0, losses = 0.0, margin = kInfinity;
-    std::vector<double> scores(k), gradient(k);
+    std::vector<double> gradient(k);
     for (Index i = 0; i < std::ssize(labels); ++i) {
         CHECK(loss.infeasibility(machine.row(i), labels[i], bounds[i]) == 0.0);
-        std::ranges::fill(scores, 0.0);
-        for (Index j = 0; j < std::ssize(labels); ++j) {
-            for (Index m = 0; m < k; ++m) scores[m] += (gram.at(i, j) + machine.weight) * machine.row(j)[m];
-        }
+        std::vector<double> scores = unshifted_scores(gram, machine, i);
         for (Index m = 0; m < k; ++m) {
             square += machine.row(i)[m] * scores[m];
             if (!machine.shift.empty()) scores[m] += machine.shift[m];
@@ -141,6 +179,30 @@ inline Worth worth(const Loss& loss, const fixtures::Matrix& gram, std::span<con
         w.primal = square / 2 + losses;
     } else {
         w.primal = margin > 0.0 ? square / 2 / (margin * margin) + losses : kInfinity;
+    }
+    return w;
+}
+
+/// The same for one against all.
+inline Worth worth(const OneVsRest& loss, const fixtures::Matrix& gram, std::span<const Index> labels,
+                   std::span<const double> bounds, const Machine& machine) {
+    const Index k = machine.classes;
+    CHECK(machine.rows.size() == labels.size() * static_cast<std::size_t>(k));
+    Worth w{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
+    std::vector<double> gradient(k);
+    for (Index i = 0; i < std::ssize(labels); ++i) {
+        CHECK(loss.infeasibility(machine.row(i), labels[i], bounds[i]) == 0.0);
+        std::vector<double> scores = unshifted_scores(gram, machine, i);
+        for (Index m = 0; m < k; ++m) {
+            const double half_square = machine.row(i)[m] * scores[m] / 2;
+            w.primal += half_square;
+            w.dual += std::abs(machine.row(i)[m]) - half_square;
+            if (!machine.shift.empty()) scores[m] += machine.shift[m];
+            gradient[m] = scores[m] - OneVsRest::sign(m, labels[i]);
+        }
+        w.violation = std::max(w.violation, loss.violation(gradient, machine.row(i), labels[i], bounds[i]));
+        w.primal += bounds[i] * loss.loss(scores, labels[i]);
+        w.bound_total += bounds[i];
     }
     return w;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/multiversion.hpp"
+
 namespace polymargin {
 namespace {
 
@@ -19,25 +21,46 @@ struct Target {
     bool full;
 };
 
-/// sum_m clip(z_m - t, 0, largest) minus the target: falls from positive to negative; the slope goes to `slope`.
-double balance(std::span<const double> z, Index label, const Target& target, double t, double& slope) {
-    double sum = target.full ? -target.most : -t;
-    slope = target.full ? 0.0 : -1.0;
-    for (Index m = 0; m < std::ssize(z); ++m) {
-        if (m == label) continue;
-        const double a = z[m] - t;
-        sum += std::clamp(a, 0.0, target.largest);
-        slope -= a > 0.0 && a < target.largest ? 1.0 : 0.0;
+struct Balance {
+    double value;
+    double slope;
+};
+
+/// The sum over z of clip(z - t, 0, largest), and how many are between the limits. A few lanes, so that sums do not wait
+/// for each other.
+POLYMARGIN_MULTIVERSION Balance clipped_sum(const double* z, Index count, double t, double largest) {
+    constexpr Index lanes = 8;
+    double sum[lanes] = {}, inner[lanes] = {};
+    const auto take = [&](Index m, Index l) {
+        const double a = z[m] - t, low = a > 0.0 ? a : 0.0;
+        sum[l] += low < largest ? low : largest;
+        inner[l] += a > 0.0 && a < largest ? 1.0 : 0.0;
+    };
+    Index m = 0;
+    for (; m + lanes <= count; m += lanes) {
+        for (Index l = 0; l < lanes; ++l) take(m + l, l);
     }
-    return sum;
+    for (; m < count; ++m) take(m, m % lanes);
+    Balance total{0.0, 0.0};
+    for (Index l = 0; l < lanes; ++l) {
+        total.value += sum[l];
+        total.slope += inner[l];
+    }
+    return total;
+}
+
+/// sum_m clip(z_m - t, 0, largest) minus the target, and its slope: falls from positive to negative. The z of the own
+/// class is minus infinity, which adds nothing.
+Balance balance(std::span<const double> z, const Target& target, double t) {
+    const auto [sum, inner] = clipped_sum(z.data(), std::ssize(z), t, target.largest);
+    return target.full ? Balance{sum - target.most, -inner} : Balance{sum - t, -inner - 1.0};
 }
 
 /// The zero of `balance` between `low` and `high`.
-double find_level(std::span<const double> z, Index label, const Target& target, double start, double low, double high) {
+double find_level(std::span<const double> z, const Target& target, double start, double low, double high) {
     double t = start > low && start < high ? start : 0.5 * (low + high);
     for (int i = 0; i < kMaxNewton; ++i) {
-        double slope = 0.0;
-        const double value = balance(z, label, target, t, slope);
+        const auto [value, slope] = balance(z, target, t);
         (value > 0.0 ? low : high) = t;
         const double next = slope < 0.0 ? t - value / slope : kInfinity;
         // On the right piece Newton's step comes back to the same place.
@@ -95,18 +118,17 @@ bool exact_step(std::span<const double> gradient, double curvature, Index label,
         std::fill(beta.begin(), beta.end(), 0.0);
         return true;
     }
-    double slope = 0.0, low = 0.0, high = highest, start = before;
+    beta[label] = -kInfinity;
+    double low = 0.0, high = highest, start = before;
     Target target{.largest = limits.largest, .most = limits.most, .full = false};
-    target.full = std::isfinite(limits.most) && balance(beta, label, target, limits.most, slope) >= 0.0;
+    target.full = std::isfinite(limits.most) && balance(beta, target, limits.most).value >= 0.0;
     if (target.full) {
         // Only differences of z count. They may be nothing beside z itself: bring the highest down to 0.
-        for (Index m = 0; m < std::ssize(beta); ++m) {
-            if (m != label) beta[m] -= highest;
-        }
+        for (double& z : beta) z -= highest;
         low = -(limits.largest < limits.most ? limits.largest + highest - lowest : limits.most);
         high = start = 0.0;
     }
-    const double t = find_level(beta, label, target, start, low, high);
+    const double t = find_level(beta, target, start, low, high);
     double sum = 0.0;
     Index inner = label;  // the largest of those between their limits
     for (Index m = 0; m < std::ssize(beta); ++m) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "linear/measure.hpp"
@@ -59,9 +60,6 @@ class SequentialDual {
           grow_(weights_.width(), kInfinity),
           fall_(weights_.width(), -kInfinity),
           change_(weights_.width(), Real(0)),
-          gradient_(classes),
-          row_(classes),
-          before_(classes),
           bias_(classes, 0.0),
           shift_(classes, 0.0),
           sums_(classes, 0.0) {
@@ -89,11 +87,13 @@ class SequentialDual {
 
   private:
     using Entry = Coefficients::Entry;
-    /// Shrunk loops end when they have computed as much as so many full ones. K has 5; with that the end comes late.
-    static constexpr double kMostShrunkLoops = 1.0;
+    /// Shrunk loops end when they have computed as much as so many full ones, K 2.1.
+    static constexpr double kMostShrunkLoops = 5.0;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
     /// These loops go on to this share of the violation that the last full one met.
     static constexpr double kCooling = 0.1;
+    /// An example that violates by less than this share of the worst is left as it is.
+    static constexpr double kNegligible = 0.01;
     /// A stop request is looked for so often.
     static constexpr Index kCheckEvery = 64;
 
@@ -110,21 +110,32 @@ class SequentialDual {
     bool full_loop();
     /// Visit the active examples until none violates by more than `tolerance` or it takes too long.
     bool shrunk_loops(double tolerance);
+    /// Visit some examples, in a random order, with all their classes or those that they use; the largest violation met.
+    /// After each visit its example, and whether its row changed, go to `after`. Negative if it was ended early.
+    template <class After>
+    double visit_all(std::span<const std::uint32_t> examples, bool used_only, After&& after);
     /// Compute the scores of an example; how far it is from optimal, given the others.
     double visit(Index i);
-    /// Visit some examples, in a random order; the largest violation met. After each visit its example, and whether its
-    /// row changed, go to `after`. Negative if it was ended early.
-    template <class After>
-    double visit_all(std::span<const std::uint32_t> examples, After&& after);
+    /// The same for the classes that it uses and its own, which are then loaded: with many classes that is much less.
+    double visit_used(Index i);
+    void load_row(Index i);
+    void load_gradient(Index label);
+    /// Make the row that is loaded the best one.
+    void improve(Index i);
+    /// Of the row that is loaded.
+    [[nodiscard]] bool at_rest(Index i) const { return loss_.at_rest(row_, {place_of(labels_[i]), bounds_[i]}); }
+    /// Where a class is among those that are loaded, -1 if it is not.
+    [[nodiscard]] Index place_of(Index m) const {
+        if (all_loaded_) return m;
+        const auto found = std::ranges::find(used_, m);
+        return found == used_.end() ? -1 : found - used_.begin();
+    }
     void prepare(std::size_t t) const;
     /// Note whether a coefficient may grow or fall.
     void set_limits(Index m, double b, bool own, double bound) {
         grow_[m] = loss_.may_grow(b, own, bound) ? Real(0) : kInfinity;
         fall_[m] = loss_.may_fall(b, own, bound) ? Real(0) : -kInfinity;
     }
-    void load_row(Index i);
-    /// Make the row that was visited last the best one.
-    void improve(Index i);
 
     const Loss& loss_;
     std::span<const Index> labels_;
@@ -140,9 +151,10 @@ class SequentialDual {
     std::vector<Real> scores_, bias_row_;
     std::vector<Real> grow_, fall_;  // 0 where a coefficient of the row may grow (fall), else +inf (-inf)
     std::vector<Real> change_;
-    std::vector<double> gradient_, row_, before_;
+    std::vector<Index> used_, changed_;           // the classes that are loaded, and which of them a step changed
+    std::vector<double> gradient_, row_, before_;  // for each of them
+    bool all_loaded_ = false;
     std::vector<Entry> entries_;
-    std::vector<Index> used_;
     double weight_ = 0.0;
     std::vector<double> bias_, shift_, sums_;
     double square_ = 0.0;  // of all weights

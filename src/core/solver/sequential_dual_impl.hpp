@@ -5,12 +5,6 @@
 namespace polymargin {
 
 template <RowLoss Loss, class Real>
-void SequentialDual<Loss, Real>::load_row(Index i) {
-    std::fill(row_.begin(), row_.end(), 0.0);
-    for (const auto& [column, value] : coefficients_.row(i)) row_[column] = value;
-}
-
-template <RowLoss Loss, class Real>
 double SequentialDual<Loss, Real>::visit(Index i) {
     ++visits_;
     const Example example = this->example(i);
@@ -27,37 +21,82 @@ double SequentialDual<Loss, Real>::visit(Index i) {
     return std::max(0.0, static_cast<double>(Loss::kCoupled ? highest - lowest : std::max(highest, -lowest)));
 }
 
-/// Make the row that was visited last the best one.
+template <RowLoss Loss, class Real>
+double SequentialDual<Loss, Real>::visit_used(Index i) {
+    ++visits_;
+    const Example example = this->example(i);
+    all_loaded_ = false;
+    used_.clear();
+    row_.clear();
+    bool own = example.label < 0;
+    for (const auto& [m, b] : coefficients_.row(i)) {
+        used_.push_back(m);
+        row_.push_back(b);
+        own = own || m == example.label;
+    }
+    if (!own) {
+        used_.push_back(example.label);
+        row_.push_back(0.0);
+    }
+    scores_.resize(std::max(scores_.size(), used_.size()));
+    weights_.products(rows_.row(i), used_, scores_.data());
+    for (std::size_t c = 0; c < used_.size(); ++c) scores_[c] += bias_row_[used_[c]];
+    load_gradient(example.label);
+    return distance_from_optimal(loss_, gradient_, row_, {place_of(example.label), example.bound});
+}
+
+/// The row of an example with all its classes.
+template <RowLoss Loss, class Real>
+void SequentialDual<Loss, Real>::load_row(Index i) {
+    if (!all_loaded_) {
+        used_.resize(classes_);
+        std::iota(used_.begin(), used_.end(), Index{0});
+        all_loaded_ = true;
+    }
+    row_.assign(classes_, 0.0);
+    for (const auto& [m, b] : coefficients_.row(i)) row_[m] = b;
+}
+
+/// From the scores, for the classes that are loaded.
+template <RowLoss Loss, class Real>
+void SequentialDual<Loss, Real>::load_gradient(Index label) {
+    gradient_.resize(used_.size());
+    for (std::size_t c = 0; c < used_.size(); ++c) {
+        gradient_[c] = static_cast<double>(scores_[c]) + loss_.offset(used_[c] == label);
+    }
+}
+
 template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::improve(Index i) {
     const Example example = this->example(i);
     const double curvature = rows_.norm(i) + weight_;
-    load_row(i);
-    std::copy(row_.begin(), row_.end(), before_.begin());
-    for (Index m = 0; m < classes_; ++m) {
-        gradient_[m] = static_cast<double>(scores_[m]) + loss_.offset(m == example.label);
-    }
-    if (!loss_.step(gradient_, curvature, example, row_)) return;
+    before_ = row_;
+    if (!loss_.step(gradient_, curvature, {place_of(example.label), example.bound}, row_)) return;
     entries_.clear();
-    used_.clear();
-    for (Index m = 0; m < classes_; ++m) {
-        const double by = row_[m] - before_[m];
-        if (row_[m] != 0.0) entries_.push_back({static_cast<std::int32_t>(m), row_[m]});
-        change_[m] = static_cast<Real>(by);
+    changed_.clear();
+    for (std::size_t c = 0; c < used_.size(); ++c) {
+        const Index m = used_[c];
+        if (row_[c] != 0.0) entries_.push_back({static_cast<std::int32_t>(m), row_[c]});
+        const double by = row_[c] - before_[c];
         if (by == 0.0) continue;
-        used_.push_back(m);
+        changed_.push_back(m);
+        change_[changed_.size() - 1] = static_cast<Real>(by);
         linear_ += by * (loss_.offset(m == example.label) + shift_[m]);
         // |w + by x|^2 = |w|^2 + 2 by w.x + by^2 |x|^2
-        square_ += by * (2.0 * (static_cast<double>(scores_[m]) - bias_[m]) + by * rows_.norm(i));
+        square_ += by * (2.0 * (static_cast<double>(scores_[c]) - bias_[m]) + by * rows_.norm(i));
         sums_[m] += by;
         bias_[m] += weight_ * by;
         bias_row_[m] = static_cast<Real>(bias_[m]);
     }
-    if (used_.empty()) return;
+    if (changed_.empty()) return;
     coefficients_.set(i, entries_);
-    if (classes_ <= Weights<Real>::kFew) return weights_.add(rows_.row(i), change_.data());
-    for (std::size_t c = 0; c < used_.size(); ++c) change_[c] = static_cast<Real>(row_[used_[c]] - before_[used_[c]]);
-    weights_.add(rows_.row(i), used_, change_.data());
+    if (classes_ > Weights<Real>::kFew) return weights_.add(rows_.row(i), changed_, change_.data());
+    for (std::size_t c = changed_.size(); c-- > 0;) {  // spread over all classes, from behind: places only grow
+        const Real by = std::exchange(change_[c], Real(0));
+        change_[changed_[c]] = by;
+    }
+    weights_.add(rows_.row(i), change_.data());
+    for (const Index m : changed_) change_[m] = Real(0);
 }
 
 /// Bring what the visits after the t-th of the loop need into the cache.
@@ -79,17 +118,24 @@ void SequentialDual<Loss, Real>::prepare(std::size_t t) const {
 
 template <RowLoss Loss, class Real>
 template <class After>
-double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> examples, After&& after) {
+double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> examples, bool used_only, After&& after) {
     loop_.assign(examples.begin(), examples.end());
     if (settings_.shuffling) shuffle_.in_blocks(loop_);
     double worst = 0.0;
+    const double negligible = std::isfinite(violation_) ? kNegligible * violation_ : 0.0;
     for (std::size_t t = 0; t < loop_.size(); ++t) {
         if (static_cast<Index>(t) % kCheckEvery == 0 && !may_go_on()) return -1.0;
         prepare(t);
-        const double distance = visit(loop_[t]);
+        const Index i = loop_[t];
+        const double distance = used_only ? visit_used(i) : visit(i);
         worst = std::max(worst, distance);
-        if (distance > 0.0) improve(loop_[t]);
-        after(loop_[t], distance > 0.0);
+        const bool worth = distance > negligible;
+        if (worth && !used_only) {
+            load_row(i);
+            load_gradient(labels_[i]);
+        }
+        if (worth) improve(i);
+        after(i, worth);
     }
     return worst;
 }
@@ -99,11 +145,11 @@ bool SequentialDual<Loss, Real>::full_loop() {
     double losses = 0.0;
     std::vector<double> scores(classes_);
     std::vector<char> rests(all_.size(), 0);
-    const double worst = visit_all(all_, [&](Index i, bool changed) {
+    const double worst = visit_all(all_, false, [&](Index i, bool changed) {
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]);  // as they were before
         losses += bounds_[i] * loss_.loss(scores, labels_[i]);
         if (!changed) load_row(i);
-        rests[i] = loss_.at_rest(row_, example(i));
+        rests[i] = at_rest(i);
     });
     if (worst < 0.0) return false;
     active_.clear();
@@ -119,10 +165,11 @@ bool SequentialDual<Loss, Real>::full_loop() {
 template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
     const auto most = static_cast<Index>(kMostShrunkLoops * static_cast<double>(rows_.size()));
+    const bool used_only = classes_ > Weights<Real>::kFew;
     std::vector<char> rests(all_.size(), 0);
     for (Index done = 0; done < most && !active_.empty(); done += std::ssize(loop_)) {
-        const double worst = visit_all(active_, [&](Index i, bool changed) {
-            if (changed) rests[i] = loss_.at_rest(row_, example(i));
+        const double worst = visit_all(active_, used_only, [&](Index i, bool changed) {
+            if (changed) rests[i] = at_rest(i);
         });
         if (worst < 0.0) return false;
         std::erase_if(active_, [&](std::uint32_t i) { return rests[i] != 0; });
@@ -148,7 +195,7 @@ void SequentialDual<Loss, Real>::start_from(std::span<const Index> support, std:
     for (std::size_t s = 0; s < support.size(); ++s) {
         const Index i = support[s];
         const Example example = this->example(i);
-        std::copy_n(rows.begin() + s * classes_, classes_, row_.begin());
+        row_.assign(rows.begin() + s * classes_, rows.begin() + (s + 1) * classes_);
         loss_.make_feasible(example, row_);
         entries_.clear();
         for (Index m = 0; m < classes_; ++m) {

@@ -36,8 +36,8 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
     ----------
     <C>
     bias : {"free", "regularized"} or None, default="free"
-        ``"free"``: b costs nothing, Hsu & Lin (1). ``"regularized"``: :math:`\tfrac12 b^2` joins the objective. None: no
-        b. The latter two need the sequential dual method, so the linear kernel.
+        ``"free"``: b costs nothing, Hsu & Lin (1). ``"regularized"``: :math:`\tfrac12 b^2` joins the objective. None:
+        no b. The latter two need the sequential dual method, so the linear kernel.
     solver : {"auto", "decomposition", "sequential-dual"}, default="auto"
         ``"decomposition"`` solves the duals on kernel values. ``"sequential-dual"`` is dual coordinate descent for the
         linear kernel and finite C, all classes at each visit of an example, without kernel values. ``"auto"`` takes it

@@ -367,6 +367,7 @@ TEST(exchanges_span_the_face) {
             if (full) dimension = std::max<Index>(0, dimension - 1);
             const auto exchanges = core.exchanges(row.beta, row.example);
             CHECK(std::ssize(exchanges) == dimension);
+            CHECK(core.at_rest(row.beta, row.example) == exchanges.empty());
             std::vector<char> gives(row.classes(), 0);
             for (const auto& [gains, loses] : exchanges) {
                 CHECK(gains != loses && gains == exchanges[0].gains && !gives[loses]);  // a star: independent

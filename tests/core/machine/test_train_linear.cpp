@@ -1,0 +1,394 @@
+#include "machine/train_linear.hpp"
+
+#include <stdexcept>
+
+#include "audit.hpp"
+#include "check.hpp"
+#include "fixtures.hpp"
+#include "linear_problems.hpp"
+#include "machine/train.hpp"
+#include "plain_losses.hpp"
+
+using namespace polymargin;
+using fixtures::LinearProblem;
+using fixtures::Matrix;
+using fixtures::Random;
+
+namespace {
+
+// A solver that does not end fails its test; the limit is far beyond what any of these takes.
+constexpr double kPatience = 20.0;
+
+LinearRequest request_for(const LinearProblem& problem, const LinearLoss& loss, BiasKind bias, double gap = 1e-3) {
+    LinearRequest request;
+    request.data = problem.x.dense();
+    request.loss = loss;
+    request.bias = bias;
+    request.order = problem.order;
+    request.labels = problem.labels;
+    request.upper = problem.upper;
+    request.classes = problem.classes;
+    request.gap = gap;
+    return request;
+}
+
+LinearReport run(const LinearRequest& request) {
+    Control control(kPatience);
+    return train_linear(request, control);
+}
+
+template <class Visit>
+void for_machines(Visit&& visit) {
+    for (const LinearLoss& loss : {LinearLoss(WestonWatkins()), LinearLoss(CrammerSinger()), LinearLoss(OneVsRest())}) {
+        for (const BiasKind bias : {BiasKind::none, BiasKind::regularized, BiasKind::free}) visit(loss, bias);
+    }
+}
+
+double gap_of(double primal, double dual) {
+    const double scale = std::max(std::abs(primal), std::abs(dual));
+    return scale > 0.0 ? (primal - dual) / scale : 0.0;
+}
+
+/// The report as a machine whose scores are those that the caller computes; checks what does not take a solution.
+plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& request, const LinearReport& report) {
+    const Index k = problem.classes, n = problem.size();
+    plain::Machine machine{.classes = k, .rows = std::vector<double>(n * k, 0.0), .weight = 0.0, .shift = {}};
+    CHECK(std::ssize(report.starts) == n + 1 && report.starts[0] == 0);
+    CHECK(report.starts[n] == std::ssize(report.columns) && report.columns.size() == report.coefficients.size());
+    for (Index i = 0; i < n; ++i) {
+        for (Index at = report.starts[i]; at < report.starts[i + 1]; ++at) {
+            CHECK(at == report.starts[i] || report.columns[at] > report.columns[at - 1]);
+            CHECK(report.columns[at] >= 0 && report.columns[at] < k && report.coefficients[at] != 0.0);
+            machine.rows[i * k + report.columns[at]] = report.coefficients[at];
+        }
+    }
+    CHECK(std::ssize(report.intercept) == k && std::ssize(report.visits) == k);
+    double size = 0.0;
+    for (const double b : machine.rows) size += std::abs(b);
+    if (request.bias == BiasKind::regularized) machine.weight = 1.0;
+    if (request.bias == BiasKind::free) machine.shift = report.intercept;
+    const auto sums = machine.column_sums();
+    for (Index m = 0; m < k; ++m) {
+        if (request.bias == BiasKind::none) CHECK(report.intercept[m] == 0.0);
+        if (request.bias == BiasKind::regularized) CHECK_CLOSE(report.intercept[m], sums[m], 1e-12 * size);
+        if (request.bias == BiasKind::free) CHECK_CLOSE(sums[m], 0.0, 1e-12 * size);
+    }
+    const Matrix weights = problem.weights(machine.rows);
+    CHECK(report.weights.size() == weights.values.size());
+    for (std::size_t e = 0; e < weights.values.size(); ++e) {
+        CHECK_CLOSE(report.weights[e], weights.values[e], 1e-12 * std::max(1.0, size));
+    }
+    return machine;
+}
+
+/// The report is what it says it is, and its rows are feasible, by code that does not trust it.
+plain::Worth check_honest(const LinearProblem& problem, const Matrix& gram, const LinearRequest& request,
+                          const LinearReport& report) {
+    const auto machine = machine_of(problem, request, report);
+    const auto w = std::visit(
+        [&](const auto& loss) {
+            return plain::worth(fixtures::plain_of(loss), gram, problem.labels, problem.upper, machine);
+        },
+        request.loss);
+    const double room = 1e-11 * (std::abs(w.primal) + std::abs(w.dual));
+    CHECK_CLOSE(report.objectives.primal, w.primal, room);
+    CHECK_CLOSE(report.objectives.dual, w.dual, room);
+    CHECK(w.primal >= w.dual - room);
+    return w;
+}
+
+void check_solved(const LinearProblem& problem, const Matrix& gram, const LinearRequest& request,
+                  const LinearReport& report) {
+    CHECK(report.status == Status::converged);
+    CHECK(gap_of(report.objectives.primal, report.objectives.dual) <= request.gap);
+    const auto w = check_honest(problem, gram, request, report);
+    CHECK(gap_of(w.primal, w.dual) <= request.gap + 1e-10);
+}
+
+bool same(const LinearReport& a, const LinearReport& b) {
+    return a.weights == b.weights && a.intercept == b.intercept && a.starts == b.starts && a.columns == b.columns &&
+           a.coefficients == b.coefficients && a.objectives.primal == b.objectives.primal &&
+           a.objectives.dual == b.objectives.dual && a.violation == b.violation && a.visits == b.visits &&
+           a.status == b.status && a.single_precision == b.single_precision;
+}
+
+/// Begin where the other ended.
+void start_from(LinearRequest& request, const LinearProblem& problem, const LinearReport& report) {
+    const auto machine = machine_of(problem, request, report);
+    for (Index i = 0; i < problem.size(); ++i) {
+        if (report.starts[i] == report.starts[i + 1]) continue;
+        request.start_support.push_back(i);
+        const auto row = machine.row(i);
+        request.start_rows.insert(request.start_rows.end(), row.begin(), row.end());
+    }
+    request.start_bias = report.intercept;
+}
+
+}  // namespace
+
+TEST(linear_machines_close_the_gap_they_are_asked_to) {
+    for (const double density : {0.3, 1.0}) {
+        const LinearProblem problem(4, 120, 9, density, 371);
+        const Matrix gram = problem.gram();
+        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+            for (const double gap : {1e-3, 1e-8}) {
+                auto request = request_for(problem, loss, bias, gap);
+                const auto report = run(request);
+                CHECK(!report.single_precision);
+                check_solved(problem, gram, request, report);
+                request.data = problem.csr.view();
+                CHECK(same(report, run(request)));  // the solver does not see which it is
+            }
+        });
+    }
+}
+
+TEST(two_classes_and_many) {
+    for (const Index k : {2, 45}) {
+        const LinearProblem problem(k, 90, 7, 0.5, 372);
+        const Matrix gram = problem.gram();
+        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+            const auto request = request_for(problem, loss, bias, 1e-4);
+            check_solved(problem, gram, request, run(request));
+        });
+    }
+}
+
+TEST(larger_linear_machines_are_trained_in_single_precision) {
+    const LinearProblem problem(40, 420, 10, 0.6, 373);
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto request = request_for(problem, loss, bias, 1e-3);
+        const auto report = run(request);
+        CHECK(report.single_precision);
+        check_solved(problem, gram, request, report);
+    });
+}
+
+TEST(linear_machines_are_those_of_the_linear_kernel) {
+    const LinearProblem problem(3, 60, 5, 1.0, 374);
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto report = run(request_for(problem, loss, bias, 1e-8));
+        Control control(kPatience);
+        if (std::holds_alternative<OneVsRest>(loss)) {
+            if (bias != BiasKind::free) return;
+            // The binary machines want the classes one after the other.
+            TrainRequest binary;
+            binary.data = problem.x.dense();
+            binary.kernel = {.type = KernelType::linear};
+            binary.budget_bytes = Index{1} << 30;
+            std::vector<Range> classes;
+            for (Index m = 0; m < 3; ++m) {
+                const Index begin = std::ssize(binary.order);
+                for (Index i = 0; i < problem.size(); ++i) {
+                    if (problem.labels[i] != m) continue;
+                    binary.order.push_back(problem.order[i]);
+                    binary.upper.push_back(problem.upper[i]);
+                }
+                classes.push_back({begin, std::ssize(binary.order)});
+            }
+            for (const Range& positive : classes) {
+                binary.problems.push_back({.segments = {{0, problem.size()}}, .positive = positive});
+            }
+            binary.settings.tolerance = 1e-8;
+            double dual = 0.0;
+            for (const auto& result : train(binary, plain::blas(), control).results) dual += result.objectives.dual;
+            CHECK_CLOSE(report.objectives.dual, dual, 1e-6 * dual);
+            return;
+        }
+        TogetherRequest together;
+        together.data = problem.x.dense();
+        together.kernel = {.type = KernelType::linear};
+        together.order = problem.order;
+        together.upper = problem.upper;
+        together.budget_bytes = Index{1} << 30;
+        if (std::holds_alternative<CrammerSinger>(loss)) together.loss = CrammerSinger();
+        together.bias = bias;
+        together.labels = problem.labels;
+        together.classes = 3;
+        together.settings.tolerance = 1e-7;
+        const auto expected = train_together(together, plain::blas(), control);
+        CHECK(expected.status == Status::converged);
+        CHECK_CLOSE(report.objectives.dual, expected.objectives.dual, 1e-6 * expected.objectives.dual);
+        CHECK_CLOSE(report.objectives.primal, expected.objectives.dual, 1e-6 * expected.objectives.dual);
+    });
+}
+
+TEST(one_vs_rest_is_one_machine_for_each_class) {
+    const LinearProblem problem(5, 100, 6, 1.0, 375);
+    for (const BiasKind bias : {BiasKind::none, BiasKind::regularized, BiasKind::free}) {
+        const auto whole = run(request_for(problem, OneVsRest(), bias, 1e-8));
+        double dual = 0.0;
+        for (Index m = 0; m < 5; ++m) {
+            auto request = request_for(problem, OneVsRest(), bias, 1e-8);
+            request.classes = 1;
+            for (Index& y : request.labels) y = y == m ? 0 : -1;  // an example of no class that is there
+            const auto alone = run(request);
+            CHECK(alone.status == Status::converged && std::ssize(alone.intercept) == 1);
+            dual += alone.objectives.dual;
+            for (Index f = 0; f < 6; ++f) CHECK_CLOSE(alone.weights[f], whole.weights[f * 5 + m], 1e-2);
+        }
+        CHECK_CLOSE(whole.objectives.dual, dual, 2e-8 * dual);
+    }
+}
+
+TEST(linear_machines_do_not_depend_on_the_threads) {
+    const LinearProblem small(4, 150, 6, 0.4, 376), large(16, 1100, 6, 1.0, 377);
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        for (const LinearProblem* problem : {&small, &large}) {
+            auto request = request_for(*problem, loss, bias, problem == &small ? 1e-6 : 1e-2);
+            const auto alone = run(request);
+            CHECK(alone.status == Status::converged && alone.single_precision == (problem == &large));
+            for (const int threads : {2, 4}) {
+                request.threads = threads;
+                CHECK(same(alone, run(request)));
+            }
+        }
+    });
+}
+
+TEST(every_heuristic_can_be_left_out) {
+    const LinearProblem problem(4, 130, 6, 0.5, 378);
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto usual = run(request_for(problem, loss, bias, 1e-6));
+        for (const SequentialSettings& settings :
+             {SequentialSettings{.seed = 1}, SequentialSettings{.shuffling = false},
+              SequentialSettings{.shrinking = false}, SequentialSettings{.cooling = false}}) {
+            auto request = request_for(problem, loss, bias, 1e-6);
+            request.settings = settings;
+            const auto other = run(request);
+            check_solved(problem, gram, request, other);
+            CHECK_CLOSE(other.objectives.dual, usual.objectives.dual, 1.1e-6 * usual.objectives.primal);
+            CHECK(!same(usual, other));
+        }
+    });
+}
+
+TEST(linear_machines_take_warm_starts) {
+    for (const Index k : {2, 5}) {
+        const LinearProblem problem(k, 140, 6, 0.5, 379);
+        const Matrix gram = problem.gram();
+        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+            const auto cold = run(request_for(problem, loss, bias, 1e-5));
+            auto request = request_for(problem, loss, bias, 2e-5);
+            start_from(request, problem, cold);
+            const auto warm = run(request);
+            check_solved(problem, gram, request, warm);
+            for (Index m = 0; m < k; ++m) CHECK(warm.visits[m] <= 3 * problem.size());
+            // Any rows will do, feasible or not.
+            Random random(380);
+            for (double& b : request.start_rows) b = random.normal();
+            check_solved(problem, gram, request, run(request));
+        });
+    }
+}
+
+TEST(linear_machines_keep_limits_and_say_so) {
+    const LinearProblem problem(4, 200, 6, 0.6, 381);
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        auto request = request_for(problem, loss, bias, 1e-10);
+        for (const Index limit : {0, 100, 500}) {
+            request.settings.max_visits = limit;
+            const auto limited = run(request);
+            CHECK(limited.status == Status::max_iterations);
+            // A limit is looked for now and then; the groups of an uncoupled machine share it.
+            for (const Index visits : limited.visits) CHECK(visits <= limit + 64);
+            check_honest(problem, gram, request, limited);
+            if (limit > 0) CHECK(limited.objectives.primal > 0.0 && !limited.coefficients.empty());
+        }
+        request.settings.max_visits = -1;
+        Control cancelled, late(0.0);
+        cancelled.cancel();
+        const auto stopped = train_linear(request, cancelled), timed = train_linear(request, late);
+        CHECK(stopped.status == Status::stopped && timed.status == Status::time_limit);
+        for (const auto& report : {stopped, timed}) {
+            check_honest(problem, gram, request, report);
+            CHECK(report.objectives.dual == 0.0 && report.coefficients.empty() && report.visits[0] == 0);
+        }
+        // A start is not lost.
+        const auto solved = run(request_for(problem, loss, bias, 1e-3));
+        start_from(request, problem, solved);
+        Control at_once;
+        at_once.cancel();
+        const auto kept = train_linear(request, at_once);
+        check_honest(problem, gram, request, kept);
+        CHECK_CLOSE(kept.objectives.dual, solved.objectives.dual, 1e-9 * solved.objectives.dual);
+    });
+}
+
+TEST(a_time_limit_ends_what_would_not_end) {
+    const LinearProblem problem(4, 300, 6, 0.6, 382);
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto request = request_for(problem, loss, bias, 0.0);
+        Control control(0.02);
+        const auto start = Control::Clock::now();
+        const auto report = train_linear(request, control);
+        CHECK(std::chrono::duration<double>(Control::Clock::now() - start).count() < 2.0);
+        CHECK(report.status != Status::converged || report.objectives.primal <= report.objectives.dual);
+        check_honest(problem, gram, request, report);
+    });
+}
+
+TEST(classes_without_examples) {
+    LinearProblem problem(5, 120, 6, 1.0, 383);
+    // None of the second group of one against all, none of one class in the middle, and one class only.
+    for (const std::vector<Index>& present :
+         {std::vector<Index>{0, 1}, std::vector<Index>{0, 1, 3, 4}, std::vector<Index>{2}}) {
+        for (Index& y : problem.labels) y = present[y % std::ssize(present)];
+        const Matrix gram = problem.gram();
+        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+            const auto request = request_for(problem, loss, bias, 1e-6);
+            check_solved(problem, gram, request, run(request));
+        });
+    }
+}
+
+TEST(examples_of_nothing_but_zeros) {
+    LinearProblem problem(3, 60, 5, 1.0, 384);
+    std::ranges::fill(problem.x.values, 0.0);
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto request = request_for(problem, loss, bias, 1e-6);
+        const auto report = run(request);
+        check_solved(problem, gram, request, report);
+        CHECK(std::ranges::all_of(report.weights, [](double w) { return w == 0.0; }));
+        // Without a bias all scores are zero and every example has the loss of a guess.
+        if (bias != BiasKind::none) return;
+        const double each = std::visit([](const auto& l) { return l.loss(std::vector<double>(3, 0.0), 0); }, loss);
+        const double total = std::accumulate(problem.upper.begin(), problem.upper.end(), 0.0);
+        CHECK_CLOSE(report.objectives.primal, each * total, 1e-9 * total);
+    });
+}
+
+TEST(examples_of_no_weight_do_not_count) {
+    LinearProblem problem(3, 90, 5, 1.0, 385);
+    for (Index i = 0; i < 90; i += 3) problem.upper[i] = 0.0;
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto request = request_for(problem, loss, bias, 1e-7);
+        const auto report = run(request);
+        check_solved(problem, gram, request, report);
+        for (Index i = 0; i < 90; i += 3) CHECK(report.starts[i] == report.starts[i + 1]);
+    });
+    std::ranges::fill(problem.upper, 0.0);
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto request = request_for(problem, loss, bias, 1e-7);
+        const auto report = run(request);
+        check_solved(problem, gram, request, report);
+        CHECK(report.objectives.primal == 0.0);
+    });
+}
+
+TEST(too_large_values_are_refused_by_name) {
+    LinearProblem problem(3, 30, 5, 1.0, 386);
+    problem.x.at(problem.order[11], 3) = 1e200;
+    const auto name = "row " + std::to_string(problem.order[11]) + ", column 3";
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        auto request = request_for(problem, loss, bias);
+        request.threads = 2;
+        CHECK_THROWS(std::invalid_argument, name, run(request));
+    });
+}

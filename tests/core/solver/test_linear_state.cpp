@@ -1,0 +1,188 @@
+#include "solver/linear_state.hpp"
+
+#include "check.hpp"
+#include "fixtures.hpp"
+#include "linear_problems.hpp"
+#include "plain_losses.hpp"
+#include "solver/balance.hpp"
+
+using namespace polymargin;
+using fixtures::LinearProblem;
+using fixtures::plain_of;
+using fixtures::Random;
+
+namespace {
+
+/// The problem with its matrix either way.
+template <class Visit>
+void for_views(const LinearProblem& problem, Visit&& visit) {
+    for (const DataView& data : {DataView(problem.x.dense()), DataView(problem.csr.view())}) {
+        visit(LinearData{data, problem.order, problem.labels, problem.upper, problem.classes});
+    }
+}
+
+/// With Weston-Watkins two moves of a row count as one here: up to twice what the plain loss says.
+template <class Loss>
+void check_violation(const Loss&, double found, double plain) {
+    const double most = std::is_same_v<Loss, WestonWatkins> ? 2.0 : 1.0;
+    CHECK(found >= plain - 1e-10 && found <= most * plain + 1e-10);
+}
+
+bool same(const LinearState& a, const LinearState& b) {
+    return a.weights == b.weights && a.sums == b.sums && a.bias == b.bias && a.violation == b.violation &&
+           a.objectives.primal == b.objectives.primal && a.objectives.dual == b.objectives.dual;
+}
+
+double sum_of_sizes(std::span<const double> rows) {
+    double size = 0.0;
+    for (const double b : rows) size += std::abs(b);
+    return size;
+}
+
+}  // namespace
+
+TEST(linear_states_are_worth_what_plain_loops_say) {
+    Random random(341);
+    for (const Index k : {2, 5}) {
+        const LinearProblem problem(k, 60, 7, k == 2 ? 1.0 : 0.4, 342);
+        const auto gram = problem.gram();
+        fixtures::for_row_losses([&](const auto& loss) {
+            const auto rows = fixtures::feasible_rows(loss, problem, random);
+            const auto coefficients = fixtures::coefficients_of(rows, k);
+            for (const double weight : {0.0, 1.0, 3.0}) {
+                std::vector<double> shift(k);
+                for (double& s : shift) s = random.normal();
+                for (const auto& used : {std::vector<double>{}, shift}) {
+                    const plain::Machine machine{.classes = k, .rows = rows, .weight = weight, .shift = used};
+                    const auto w = plain::worth(plain_of(loss), gram, problem.labels, problem.upper, machine);
+                    for_views(problem, [&](const LinearData& data) {
+                        const auto state = evaluate(loss, data, coefficients, weight, used, {});
+                        CHECK_CLOSE(state.objectives.primal, w.primal, 1e-11 * std::abs(w.primal));
+                        CHECK_CLOSE(state.objectives.dual, w.dual, 1e-11 * std::abs(w.primal));
+                        CHECK_CLOSE(state.gap(), (w.primal - w.dual) / std::max(std::abs(w.primal), std::abs(w.dual)),
+                                    1e-10);
+                        check_violation(loss, state.violation, w.violation);
+                        const auto sums = machine.column_sums();
+                        const auto weights = problem.weights(rows);
+                        for (Index m = 0; m < k; ++m) {
+                            CHECK_CLOSE(state.sums[m], sums[m], 1e-11);
+                            CHECK_CLOSE(state.bias[m], weight * sums[m] + (used.empty() ? 0.0 : used[m]), 1e-11);
+                        }
+                        CHECK(state.weights.size() == weights.values.size());
+                        for (std::size_t e = 0; e < weights.values.size(); ++e) {
+                            CHECK_CLOSE(state.weights[e], weights.values[e], 1e-11);
+                        }
+                    });
+                }
+            }
+        });
+    }
+}
+
+TEST(no_dual_point_is_above_a_primal_one) {
+    Random random(343);
+    const LinearProblem problem(4, 50, 6, 1.0, 344);
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        for_views(problem, [&](const LinearData& data) {
+            double highest[2] = {-plain::kInfinity, -plain::kInfinity},
+                   lowest[2] = {plain::kInfinity, plain::kInfinity};
+            double highest_free = -plain::kInfinity, lowest_free = plain::kInfinity;
+            for (int repeat = 0; repeat < 30; ++repeat) {
+                auto rows = fixtures::feasible_rows(loss, problem, random);
+                const double share = random.uniform() * random.uniform();
+                for (double& b : rows) b *= share;
+                const auto point = fixtures::coefficients_of(rows, 4);
+                for (const int w : {0, 1}) {
+                    const auto state = evaluate(loss, data, point, w, {}, {});
+                    highest[w] = std::max(highest[w], state.objectives.dual);
+                    lowest[w] = std::min(lowest[w], state.objectives.primal);
+                    CHECK(state.gap() >= 0.0);
+                }
+                std::vector<double> shift(4);
+                for (double& s : shift) s = random.normal();
+                const auto state = evaluate(loss, data, balanced<Loss>(data, point), 0.0, shift, {});
+                highest_free = std::max(highest_free, state.objectives.dual);
+                lowest_free = std::min(lowest_free, state.objectives.primal);
+            }
+            for (const int w : {0, 1}) CHECK(highest[w] <= lowest[w]);
+            CHECK(highest_free <= lowest_free);
+            CHECK(highest_free > 0.0);
+        });
+    });
+}
+
+TEST(linear_states_do_not_depend_on_the_threads) {
+    Random random(345);
+    const LinearProblem problem(3, 2300, 4, 1.0, 346);
+    ThreadPool pool(3);
+    fixtures::for_row_losses([&](const auto& loss) {
+        const auto point = fixtures::coefficients_of(fixtures::feasible_rows(loss, problem, random), 3);
+        for_views(problem, [&](const LinearData& data) {
+            const auto alone = evaluate(loss, data, point, 1.0, {}, {});
+            CHECK(same(alone, evaluate(loss, data, point, 1.0, {}, {&pool, nullptr})));
+        });
+    });
+}
+
+TEST(states_of_nothing_have_no_gap) {
+    const LinearProblem problem(3, 20, 4, 1.0, 347);
+    const std::vector<double> nothing(20, 0.0);
+    const DataView data = problem.x.dense();
+    fixtures::for_row_losses([&](const auto& loss) {
+        const LinearData weightless{data, problem.order, problem.labels, nothing, 3};
+        const auto state = evaluate(loss, weightless, Coefficients(20), 1.0, {}, {});
+        CHECK(state.objectives.primal == 0.0 && state.objectives.dual == 0.0 && state.gap() == 0.0);
+        const LinearData none{data, {}, {}, {}, 3};
+        CHECK(evaluate(loss, none, Coefficients(0), 1.0, {}, {}).gap() == 0.0);
+    });
+}
+
+TEST(balanced_coefficients_sum_to_zero_and_none_is_larger) {
+    Random random(348);
+    for (const Index k : {2, 3, 8}) {
+        for (int repeat = 0; repeat < 20; ++repeat) {
+            LinearProblem problem(k, 40, 3, 1.0, 349 + static_cast<std::uint64_t>(repeat));
+            if (repeat % 4 == 0) std::ranges::replace(problem.labels, k - 1, Index{0});  // a class that does not occur
+            const DataView view = problem.x.dense();
+            const LinearData data{view, problem.order, problem.labels, problem.upper, k};
+            fixtures::for_row_losses([&](const auto& loss) {
+                using Loss = std::decay_t<decltype(loss)>;
+                const auto before = fixtures::feasible_rows(loss, problem, random);
+                const auto result = balanced<Loss>(data, fixtures::coefficients_of(before, k));
+                const plain::Machine machine{
+                    .classes = k, .rows = fixtures::rows_of(result, k), .weight = 0.0, .shift = {}};
+                const double rounding = 1e-13 * sum_of_sizes(before);
+                for (const double s : machine.column_sums()) CHECK_CLOSE(s, 0.0, rounding);
+                for (std::size_t e = 0; e < before.size(); ++e) {
+                    const double b = machine.rows[e];
+                    CHECK(before[e] > 0.0 ? b >= 0.0 : b <= 0.0);
+                    CHECK(std::abs(b) <= std::abs(before[e]));
+                }
+                for (Index i = 0; i < 40; ++i) {
+                    CHECK(plain_of(loss).infeasibility(machine.row(i), problem.labels[i], problem.upper[i]) == 0.0);
+                }
+                // What is balanced stays as it is.
+                const auto again = fixtures::rows_of(balanced<Loss>(data, result), k);
+                for (std::size_t e = 0; e < again.size(); ++e) CHECK_CLOSE(again[e], machine.rows[e], rounding);
+            });
+        }
+    }
+}
+
+TEST(balanced_coefficients_are_not_just_zero) {
+    Random random(350);
+    const LinearProblem problem(4, 200, 3, 1.0, 351);
+    const DataView view = problem.x.dense();
+    const LinearData data{view, problem.order, problem.labels, problem.upper, 4};
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        const plain::Machine before{
+            .classes = 4, .rows = fixtures::feasible_rows(loss, problem, random), .weight = 0.0, .shift = {}};
+        const auto after = fixtures::rows_of(balanced<Loss>(data, fixtures::coefficients_of(before.rows, 4)), 4);
+        // What is lost is a small multiple of the imbalance: a path of a flow has at most as many edges as classes.
+        double imbalance = 0.0;
+        for (const double s : before.column_sums()) imbalance += std::abs(s);
+        CHECK(sum_of_sizes(before.rows) - sum_of_sizes(after) <= 4.0 * imbalance);
+    });
+}

@@ -1,0 +1,178 @@
+#include "solver/sequential_dual.hpp"
+
+#include "check.hpp"
+#include "fixtures.hpp"
+#include "linear_problems.hpp"
+#include "plain_losses.hpp"
+
+using namespace polymargin;
+using fixtures::LinearProblem;
+using fixtures::plain_of;
+using fixtures::Random;
+
+namespace {
+
+// A solver that does not end fails its test.
+constexpr double kPatience = 20.0;
+
+/// A solver and all that it stands on.
+template <class Loss, class Real>
+struct Bench {
+    const LinearProblem& problem;
+    DataView data;
+    Loss loss;
+    Control control{kPatience};
+    LinearRows<Real> rows;
+    SequentialDual<Loss, Real> solver;
+
+    Bench(const Loss& l, const LinearProblem& p, const SequentialSettings& settings)
+        : problem(p),
+          data(p.x.dense()),
+          loss(l),
+          rows(data, p.order, {}),
+          solver(loss, p.labels, p.upper, p.classes, rows, settings, control) {}
+
+    [[nodiscard]] LinearState state(double weight, std::span<const double> shift = {}) const {
+        const LinearData linear{data, problem.order, problem.labels, problem.upper, problem.classes};
+        return evaluate(loss, linear, solver.coefficients(), weight, shift, {});
+    }
+    [[nodiscard]] std::vector<double> coefficients() const {
+        return fixtures::rows_of(solver.coefficients(), problem.classes);
+    }
+    void check_feasible() const {
+        const auto all = coefficients();
+        for (Index i = 0; i < problem.size(); ++i) {
+            const auto row = std::span(all).subspan(i * problem.classes, problem.classes);
+            CHECK(plain_of(loss).infeasibility(row, problem.labels[i], problem.upper[i]) == 0.0);
+        }
+    }
+    void check_sums(double weight, std::span<const double> shift = {}) const {
+        const auto s = state(weight, shift);
+        for (Index m = 0; m < problem.classes; ++m) {
+            CHECK_CLOSE(solver.sums()[m], s.sums[m], 1e-9);
+            CHECK_CLOSE(solver.bias()[m], s.bias[m], 1e-9);
+        }
+    }
+};
+
+template <class Real>
+void check_guess(const LinearProblem& problem, double gap) {
+    const double rounding = std::is_same_v<Real, float> ? 1e-4 : 1e-9;
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        for (const double weight : {0.0, 1.0}) {
+            Bench<Loss, Real> bench(loss, problem, {});
+            bench.solver.set_bias(weight, {});
+            CHECK(bench.solver.run(gap) == Status::converged);
+            CHECK(bench.solver.guessed_gap() <= gap);
+            bench.check_feasible();
+            bench.check_sums(weight);
+            // The guess is of what was met on the way; the truth is not far from it.
+            const auto state = bench.state(weight);
+            CHECK(state.gap() >= 0.0 && state.gap() <= 3 * gap + rounding);
+        }
+    });
+}
+
+}  // namespace
+
+TEST(the_guess_of_the_gap_is_a_good_one) {
+    for (const Index k : {2, 5}) {
+        const LinearProblem problem(k, 150, 8, k == 2 ? 1.0 : 0.4, 361);
+        check_guess<float>(problem, 1e-2);
+        check_guess<double>(problem, 1e-2);
+        check_guess<double>(problem, 1e-6);
+    }
+}
+
+TEST(many_classes_are_changed_by_lists) {
+    // More than those of which whole rows of weights are always written.
+    const LinearProblem problem(70, 150, 12, 0.5, 362);
+    static_assert(Weights<float>::kFew < 70 && Weights<double>::kFew < 70);
+    check_guess<float>(problem, 1e-2);
+    check_guess<double>(problem, 1e-4);
+}
+
+TEST(a_shift_is_a_linear_term) {
+    Random random(363);
+    const LinearProblem problem(4, 120, 8, 1.0, 364);
+    std::vector<double> shift(4);
+    for (double& s : shift) s = random.normal();
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        Bench<Loss, double> bench(loss, problem, {});
+        bench.solver.set_bias(2.0, {});
+        CHECK(bench.solver.run(0.1) == Status::converged);
+        bench.solver.set_bias(2.0, shift);  // on the way
+        bench.check_sums(2.0, shift);
+        CHECK(bench.solver.run(1e-9) == Status::converged);
+        bench.check_feasible();
+        bench.check_sums(2.0, shift);
+        // Optimal for the rows with the shift in their scores: by the violation, which knows nothing of objectives.
+        CHECK(bench.state(2.0, shift).violation <= 1e-2);
+        // And by the gap, of which the shift is a part: square + losses + (offset + shift)'B.
+        const auto state = bench.state(2.0, shift);
+        double gap = state.objectives.primal - state.objectives.dual;
+        for (Index m = 0; m < 4; ++m) gap += shift[m] * state.sums[m];
+        CHECK_CLOSE(gap, 0.0, 1e-7 * state.objectives.primal);
+    });
+}
+
+TEST(starts_are_made_feasible_and_followed_by_the_weights) {
+    Random random(365);
+    const LinearProblem problem(3, 100, 6, 0.4, 366);
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        std::vector<Index> support;
+        std::vector<double> rows;
+        for (Index i = 0; i < 100; i += 1 + random.below(3)) {
+            support.push_back(i);
+            for (Index m = 0; m < 3; ++m) rows.push_back(2 * random.normal());
+        }
+        Bench<Loss, double> bench(loss, problem, {});
+        bench.solver.start_from(support, rows);
+        bench.check_feasible();
+        bench.solver.set_bias(1.0, {});
+        bench.check_sums(1.0);
+        bench.solver.set_weights(bench.state(1.0).weights);
+        CHECK(bench.solver.run(1e-7) == Status::converged);
+        bench.check_feasible();
+        bench.check_sums(1.0);
+        CHECK(bench.state(1.0).gap() <= 3e-7);
+    });
+}
+
+TEST(every_visit_makes_the_dual_larger) {
+    const LinearProblem problem(4, 130, 6, 0.4, 367);
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        double before = 0.0;
+        for (Index visits = 64; visits <= 640; visits += 64) {
+            Bench<Loss, double> bench(loss, problem, {.max_visits = visits});
+            bench.solver.set_bias(1.0, {});
+            if (bench.solver.run(0.0) != Status::max_iterations) break;
+            // The end is looked for now and then.
+            CHECK(bench.solver.visits() >= visits && bench.solver.visits() < visits + 64);
+            const double dual = bench.state(1.0).objectives.dual;
+            CHECK(dual > before - 1e-12 * before);
+            before = dual;
+        }
+        CHECK(before > 0.0);
+    });
+}
+
+TEST(orders_follow_from_the_seed) {
+    const LinearProblem problem(4, 130, 6, 1.0, 368);
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        const auto solve = [&](std::uint64_t seed) {
+            Bench<Loss, double> bench(loss, problem, {.seed = seed});
+            bench.solver.set_bias(1.0, {});
+            CHECK(bench.solver.run(1e-3) == Status::converged);
+            return bench.coefficients();
+        };
+        const auto first = solve(1);
+        CHECK(first == solve(1));
+        CHECK(first != solve(2));
+    });
+}
