@@ -17,6 +17,12 @@ LinearLoss loss_from(const std::string& name, double margin) {
     return std::visit([](const auto& loss) -> LinearLoss { return loss; }, multiclass_loss(name, margin));
 }
 
+LinearMethod method_from(const std::string& name) {
+    if (name == "sequential-dual") return LinearMethod::sequential_dual;
+    if (name == "exponentiated-gradient") return LinearMethod::exponentiated_gradient;
+    throw std::invalid_argument("there is no method named " + name);
+}
+
 nb::dict to_python(LinearReport report) {
     nb::dict out;
     out["weights"] = to_numpy(std::move(report.weights));
@@ -37,12 +43,13 @@ nb::dict to_python(LinearReport report) {
 nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const Vector<double>& upper,
                             const Vector<Index>& labels, Index classes, const std::string& loss, double margin,
                             const std::optional<std::string>& bias, const std::optional<nb::tuple>& start,
-                            std::uint64_t seed, bool shuffling, bool shrinking, bool cooling, double tolerance,
+                            const std::string& method, std::uint64_t seed, bool shuffling, bool shrinking, bool cooling, double tolerance,
                             Index max_iterations, double time_limit, int threads, const nb::object& progress) {
     LinearRequest request;
     request.data = data.view;
     request.loss = loss_from(loss, margin);
     request.bias = bias_from(bias);
+    request.method = method_from(method);
     request.order.assign(order.data(), order.data() + order.size());
     request.upper.assign(upper.data(), upper.data() + upper.size());
     request.labels.assign(labels.data(), labels.data() + labels.size());
@@ -70,9 +77,9 @@ nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const 
 void bind_train_linear(nb::module_& m) {
     m.def("train_linear", &bound_train_linear, nb::arg("data"), nb::arg("order"), nb::arg("upper"), nb::arg("labels"),
           nb::arg("classes"), nb::arg("loss"), nb::arg("margin"), nb::arg("bias").none(), nb::arg("start").none(),
-          nb::arg("seed"), nb::arg("shuffling"), nb::arg("shrinking"), nb::arg("cooling"), nb::arg("tolerance"),
+          nb::arg("method"), nb::arg("seed"), nb::arg("shuffling"), nb::arg("shrinking"), nb::arg("cooling"), nb::arg("tolerance"),
           nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("threads"), nb::arg("progress").none(),
-          "Train a linear machine by the sequential dual method; returns its solution.");
+          "Train a linear machine without kernel values; returns its solution.");
 }
 
 }  // namespace polymargin::bindings

@@ -56,10 +56,8 @@ def exact_step(loss: str, margin: float, gradient: Annotated[NDArray[numpy.float
     Return the row of one example that is best while all others stay; None if there is no best one.
     """
 
-def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, seed: int, shuffling: bool, shrinking: bool, cooling: bool, tolerance: float, max_iterations: int, time_limit: float, threads: int, progress: object | None) -> dict:
-    """
-    Train a linear machine by the sequential dual method; returns its solution.
-    """
+def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, method: str, seed: int, shuffling: bool, shrinking: bool, cooling: bool, tolerance: float, max_iterations: int, time_limit: float, threads: int, progress: object | None) -> dict:
+    """Train a linear machine without kernel values; returns its solution."""
 
 def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """

@@ -1,8 +1,10 @@
 #include "machine/train_linear.hpp"
 
 #include <numeric>
+#include <stdexcept>
 
 #include "solver/balance.hpp"
+#include "solver/exponentiated_gradient.hpp"
 #include "solver/linear_state.hpp"
 
 namespace polymargin {
@@ -57,26 +59,34 @@ struct Solved {
 };
 
 /// Solve for a bias that is part of the weights, or for none. The solver's own guess of the gap says when to look; what
-/// counts is the gap recomputed from the coefficients, in double.
-template <class Loss, class Real>
-Solved solve_bounded(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double weight,
-                     const Workers& workers) {
+/// counts is the gap recomputed from the coefficients, in double. `again` gets what was found when it is not enough.
+template <class Loss, class Solver, class Again>
+Solved solve_bounded(const Part<Loss>& part, Solver& solver, double weight, const Workers& workers, Again&& again) {
     Solved solved;
-    solver.set_bias(weight, {});
     constexpr int patience = 20;
     double wanted = part.request.gap;
     for (int attempt = 1;; ++attempt) {
         solved.status = solver.run(wanted);
-        solved.state = evaluate(part.loss, part.problem, solver.coefficients(), weight, {}, workers);
-        if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) break;
+        solved.coefficients = solver.coefficients();
+        solved.state = evaluate(part.loss, part.problem, solved.coefficients, weight, {}, workers);
+        if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) return solved;
         if (attempt == patience) {
             solved.status = Status::precision;
-            break;
+            return solved;
         }
-        solver.set_weights(solved.state.weights);
+        again(solved.state);
         wanted *= std::min(0.9, 0.9 * part.request.gap / solved.state.gap());
     }
-    solved.coefficients = solver.coefficients();
+}
+
+template <class Loss, class Real>
+Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<Real>& rows, double weight,
+                                       Control& control, const Workers& workers) {
+    ExponentiatedGradient<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes,
+                                             rows, part.settings.max_visits, part.settings.seed, control);
+    solver.start(weight);
+    Solved solved = solve_bounded(part, solver, weight, workers, [](const LinearState&) {});
+    solved.visits = solver.visits();
     return solved;
 }
 
@@ -107,6 +117,14 @@ Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, do
 
 template <class Loss, class Real>
 Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& control, ThreadPool& pool) {
+    const Workers workers{&pool, nullptr};  // the certificate is for the point where the solver was stopped
+    const double weight = part.request.bias == BiasKind::regularized ? 1.0 : 0.0;
+    if (part.request.method == LinearMethod::exponentiated_gradient) {
+        if constexpr (std::is_same_v<Loss, CrammerSinger>) {
+            return solve_by_exponentiated_gradient(part, rows, weight, control, workers);
+        }
+        throw std::invalid_argument("the exponentiated gradient method needs rows on a simplex: Crammer-Singer's");
+    }
     SequentialDual<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
                                       part.settings, control);
     if (!part.start_support.empty()) {
@@ -115,14 +133,15 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& cont
         sum_up(part.problem, solver.coefficients(), state);
         solver.set_weights(state.weights);
     }
-    const Workers workers{&pool, nullptr};  // the certificate is for the point where the solver was stopped
     Solved solved;
     if (part.request.bias == BiasKind::free) {
         double scale = 0.0;
         for (Index i = 0; i < rows.size(); ++i) scale = std::max(scale, rows.norm(i));
         solved = solve_free(part, solver, scale > 0.0 ? scale : 1.0, workers);
     } else {
-        solved = solve_bounded(part, solver, part.request.bias == BiasKind::regularized ? 1.0 : 0.0, workers);
+        solver.set_bias(weight, {});
+        solved = solve_bounded(part, solver, weight, workers,
+                               [&](const LinearState& state) { solver.set_weights(state.weights); });
     }
     solved.visits = solver.visits();
     return solved;

@@ -13,7 +13,13 @@ namespace polymargin {
 /// The losses of linear machines.
 using LinearLoss = std::variant<WestonWatkins, CrammerSinger, OneVsRest>;
 
+enum class LinearMethod {
+    sequential_dual,
+    exponentiated_gradient,  ///< Crammer-Singer alone, no free bias, no warm start
+};
+
 struct LinearRequest {
+    LinearMethod method = LinearMethod::sequential_dual;
     DataView data;
     LinearLoss loss;
     BiasKind bias = BiasKind::none;

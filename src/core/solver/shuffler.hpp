@@ -34,11 +34,12 @@ class Shuffler {
         items.swap(shuffled_);
     }
 
+    /// A number below `count`, which is at most 2^32.
+    std::size_t below(std::size_t count) { return static_cast<std::size_t>(((next() >> 32) * count) >> 32); }
+
   private:
     static constexpr std::size_t kBlock = 64;
 
-    /// At most 2^32.
-    std::size_t below(std::size_t count) { return static_cast<std::size_t>(((next() >> 32) * count) >> 32); }
     std::uint64_t next() {  // splitmix64
         std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -43,11 +43,11 @@ _SHARED = {
         Start from the last solution, when the classes are the same: useful for a series of C.
 """,
     "together parameters": """\
-    solver : {"auto", "decomposition", "sequential-dual", "cutting-plane"}, default="auto"
+    solver : {"auto", "decomposition", "sequential-dual", "exponentiated-gradient", "cutting-plane"}, default="auto"
         ``"decomposition"`` solves the dual on kernel values. For the linear kernel and finite C there are also
         ``"sequential-dual"`` (Keerthi et al. 2008), which goes from example to example and never computes a kernel
-        value, and its competitor ``"cutting-plane"``. ``"auto"`` takes the sequential dual method for the linear kernel
-        and more than 1,024 examples.
+        value, and its competitors: ``"cutting-plane"`` and, for Crammer-Singer, ``"exponentiated-gradient"``.
+        ``"auto"`` takes the sequential dual method for the linear kernel and more than 1,024 examples.
 """,
     "support": """\
     classes_ : ndarray of shape (k,)

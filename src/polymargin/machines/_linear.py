@@ -15,7 +15,7 @@ from polymargin.machines._cutting_plane import solve_cutting_plane
 from polymargin.machines._data import Matrix, core_data
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
 
-LINEAR_SOLVERS = ("sequential-dual", "cutting-plane")
+LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
 # Up to here the decomposition is as fast, and so exact, polished, that the order of the rows does not matter.
 _SMALL = 1024
 # Numbers up to which coefficients are kept as a dense matrix.
@@ -47,7 +47,7 @@ def chosen_solver(machine: Any, n_samples: int) -> str:
     return str(machine.solver)
 
 
-def sequential_dual(
+def train_in_core(
     machine: Any,
     X: Matrix,
     y: NDArray[Any],
@@ -56,8 +56,19 @@ def sequential_dual(
     n_columns: int,
     loss: tuple[str, float],
     start: tuple[Ints, Floats, Floats] | None,
+    method: str = "sequential-dual",
 ) -> LinearSolution:
-    """Solve by the sequential dual method; a label that is no column is an example of no class."""
+    """Solve by the sequential dual or the exponentiated gradient method.
+
+    A label that is no column is an example of no class.
+    """
+    if method == "exponentiated-gradient":
+        start = None  # it starts from a point of its own
+        if loss[0] != "crammer-singer" or machine.bias == "free":
+            raise ValueError(
+                "solver='exponentiated-gradient' is for CrammerSingerSVC with bias='regularized' or None; "
+                "use 'sequential-dual'"
+            )
 
     def train(budget_bytes: int, **options: Any) -> dict[str, Any]:  # there are no kernel values to keep
         return _core.train_linear(
@@ -69,6 +80,7 @@ def sequential_dual(
             *loss,
             machine.bias,
             start,
+            method=method,
             seed=_seed(machine.random_state),
             shuffling=True,
             shrinking=True,

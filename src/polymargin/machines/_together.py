@@ -21,7 +21,7 @@ from polymargin.machines._linear import (
     LinearSolverMixin,
     chosen_solver,
     cutting_plane,
-    sequential_dual,
+    train_in_core,
 )
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
 from polymargin.machines._solution import Floats, Ints, TogetherSolution, TrainingSet
@@ -101,10 +101,10 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         labels = training.class_of(np.arange(len(training.order)))
         start = self._previous(training, classes) if self.warm_start else None
         solver = chosen_solver(self, len(training.order))
-        if solver == "sequential-dual":
-            return sequential_dual(self, X, y, training, labels, len(classes), self._loss(), start)
         if solver == "cutting-plane":
             return cutting_plane(self, X, y, training, labels, len(classes), self._loss())
+        if solver in LINEAR_SOLVERS:
+            return train_in_core(self, X, y, training, labels, len(classes), self._loss(), start, solver)
         train = partial(
             _core.train_together,
             kernel.training_data(X),

@@ -14,7 +14,7 @@ from polymargin.machines._data import Matrix, dense
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._linear import LinearSolution, LinearSolverMixin, chosen_solver, sequential_dual
+from polymargin.machines._linear import LinearSolution, LinearSolverMixin, chosen_solver, train_in_core
 from polymargin.machines._solution import Floats, Ints, TrainingSet
 
 
@@ -140,7 +140,7 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
             labels = labels - 1
         columns = self._shape(len(classes))[1]
         start = self._previous_rows(training, classes) if self.warm_start else None
-        return sequential_dual(self, X, y, training, labels, columns, ("one-vs-rest", 1.0), start)
+        return train_in_core(self, X, y, training, labels, columns, ("one-vs-rest", 1.0), start)
 
     def _previous_rows(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
         """Return the last solution as a start, which the core makes feasible; None if it does not fit."""

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "linear/rows.hpp"
+#include "linear/weights.hpp"
+#include "problem/multiclass.hpp"
+#include "solver/coefficients.hpp"
+#include "solver/shuffler.hpp"
+#include "solver/status.hpp"
+#include "support/control.hpp"
+
+namespace polymargin {
+
+/// The exponentiated gradient method (Collins et al. 2008, K 2.3) for losses whose rows are `B_i = C_i (e_y - p_i)` with
+/// p_i on the simplex: the worst wrong class, or none, with probability p_im.
+///
+/// An example is drawn at random, and `p_im` becomes proportional to `p_im exp(eta_i g_im)`. The rate eta_i grows a little
+/// with every step that helps and is halved until one does. No p is ever zero, so that every example is a support vector.
+template <RowLoss Loss, class Real>
+class ExponentiatedGradient {
+  public:
+    ExponentiatedGradient(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds,
+                          Index classes, const LinearRows<Real>& rows, Index max_visits, std::uint64_t seed,
+                          Control& control)
+        : loss_(loss),
+          labels_(labels),
+          bounds_(bounds),
+          classes_(classes),
+          rows_(rows),
+          max_visits_(max_visits),
+          draw_(seed),
+          control_(control),
+          weights_(rows.features(), classes),
+          odds_(rows.size() * classes, 0.0),
+          rates_(rows.size()),
+          scores_(weights_.width()),
+          change_(weights_.width(), Real(0)),
+          gradient_(classes),
+          before_(classes),
+          after_(classes),
+          bias_(classes, 0.0),
+          sums_(classes, 0.0) {}
+
+    /// `weight` is that of a bias that is part of the weights. The start is near p_i = e_y, where all coefficients are 0.
+    void start(double weight) {
+        weight_ = weight;
+        for (Index i = 0; i < rows_.size(); ++i) {
+            odds_[i * classes_ + labels_[i]] = kFirstOdds;
+            const double curvature = rows_.norm(i) + weight;
+            rates_[i] = curvature > 0.0 ? kFirstRate / (bounds_[i] * curvature) : 1.0;
+            std::ranges::fill(before_, 0.0);
+            probabilities(i, 0.0, after_);
+            for (Index m = 0; m < classes_; ++m) after_[m] = bounds_[i] * ((m == labels_[i]) - after_[m]);
+            move(i);
+        }
+    }
+
+    /// As many visits as there are examples, again and again, until the guess of the relative gap is at most `gap`.
+    Status run(double gap) {
+        const Index n = rows_.size();
+        while (true) {
+            double losses = 0.0;
+            for (Index t = 0; t < n; ++t) {
+                if (t % kCheckEvery == 0 && control_.stop_requested()) {
+                    return control_.cancelled() ? Status::stopped : Status::time_limit;
+                }
+                if (max_visits_ >= 0 && visits_ >= max_visits_) return Status::max_iterations;
+                losses += visit(static_cast<Index>(draw_.below(static_cast<std::size_t>(n))));
+            }
+            double square = square_;
+            for (const double s : sums_) square += weight_ * s * s;
+            const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_;
+            const double guess = (primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
+            control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guess});
+            if (guess <= gap) return Status::converged;
+        }
+    }
+
+    [[nodiscard]] Index visits() const { return visits_; }
+    [[nodiscard]] Coefficients coefficients() {
+        Coefficients result(rows_.size());
+        std::vector<Coefficients::Entry> row(classes_);
+        for (Index i = 0; i < rows_.size(); ++i) {
+            probabilities(i, 0.0, after_);
+            double given = 0.0;
+            for (Index m = 0; m < classes_; ++m) {
+                if (m != labels_[i]) given += after_[m];
+            }
+            for (Index m = 0; m < classes_; ++m) {
+                row[m] = {static_cast<std::int32_t>(m), bounds_[i] * (m == labels_[i] ? given : -after_[m])};
+            }
+            result.set(i, row);
+        }
+        return result;
+    }
+
+  private:
+    static constexpr double kFirstOdds = 10.0;
+    static constexpr double kFirstRate = 0.5;
+    static constexpr double kFaster = 1.05;
+    static constexpr int kMostHalvings = 20;
+    static constexpr Index kCheckEvery = 64;
+
+    /// p_i after a step of this length, by the odds: every exponent is at most 0.
+    void probabilities(Index i, double rate, std::vector<double>& out) const {
+        const double* odds = odds_.data() + i * classes_;
+        double highest = -std::numeric_limits<double>::infinity(), sum = 0.0;
+        for (Index m = 0; m < classes_; ++m) highest = std::max(highest, out[m] = odds[m] + rate * gradient_[m]);
+        for (Index m = 0; m < classes_; ++m) sum += out[m] = std::exp(out[m] - highest);
+        for (Index m = 0; m < classes_; ++m) out[m] /= sum;
+    }
+    /// Visit an example; what it costs in the primal.
+    double visit(Index i) {
+        ++visits_;
+        const double bound = bounds_[i], curvature = rows_.norm(i) + weight_;
+        weights_.products(rows_.row(i), scores_.data());
+        std::vector<double>& scores = gradient_;
+        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]) + bias_[m];
+        const double cost = bound * loss_.loss(scores, labels_[i]);
+        for (Index m = 0; m < classes_; ++m) gradient_[m] += loss_.offset(m == labels_[i]);
+        probabilities(i, 0.0, before_);
+        for (int halving = 0; halving <= kMostHalvings; ++halving, rates_[i] *= 0.5) {
+            probabilities(i, rates_[i], after_);
+            double loss = 0.0;  // of the dual
+            for (Index m = 0; m < classes_; ++m) {
+                const double by = bound * (before_[m] - after_[m]);
+                loss += by * (gradient_[m] + 0.5 * curvature * by);
+            }
+            if (loss > 0.0) continue;
+            for (Index m = 0; m < classes_; ++m) odds_[i * classes_ + m] += rates_[i] * gradient_[m];
+            rates_[i] *= kFaster;
+            for (Index m = 0; m < classes_; ++m) after_[m] = bound * (before_[m] - after_[m]);
+            move(i);
+            break;
+        }
+        return cost;
+    }
+    /// Change the coefficients of an example by `after_`.
+    void move(Index i) {
+        weights_.products(rows_.row(i), scores_.data());
+        for (Index m = 0; m < classes_; ++m) {
+            const double by = after_[m];
+            change_[m] = static_cast<Real>(by);
+            linear_ += by * loss_.offset(m == labels_[i]);
+            square_ += by * (2.0 * static_cast<double>(scores_[m]) + by * rows_.norm(i));
+            sums_[m] += by;
+            bias_[m] += weight_ * by;
+        }
+        weights_.add(rows_.row(i), change_.data());
+    }
+
+    const Loss& loss_;
+    std::span<const Index> labels_;
+    std::span<const double> bounds_;
+    Index classes_;
+    const LinearRows<Real>& rows_;
+    Index max_visits_;
+    Shuffler draw_;
+    Control& control_;
+    Weights<Real> weights_;
+    std::vector<double> odds_;  // log p_im + const, a row for each example
+    std::vector<double> rates_;
+    std::vector<Real> scores_, change_;
+    std::vector<double> gradient_, before_, after_, bias_, sums_;
+    double weight_ = 0.0;
+    double square_ = 0.0;  // of all weights
+    double linear_ = 0.0;  // sum_im o_im B_im
+    Index visits_ = 0;
+};
+
+}  // namespace polymargin

@@ -1,0 +1,5 @@
+"""Choosing parameters."""
+
+from polymargin.selection._path import known_cost, regularization_path
+
+__all__ = ["known_cost", "regularization_path"]
