@@ -14,6 +14,7 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "machine  ": "compare_machines",
     "bias  ": "weston_watkins",
     "linear kernel:": "crammer_singer",
+    "linear machines on": "linear_text",
 }
 
 

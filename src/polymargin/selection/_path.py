@@ -20,8 +20,8 @@ _FITTED = ("classes_", "support_", "n_support_", "dual_coef_", "intercept_")
 def regularization_path(machine: Any, X: Any, y: Any, costs: Iterable[float], sample_weight: Any = None) -> list[Any]:
     """Fit a machine for every cost, in ascending order, each fit starting from the solution of the one before.
 
-    Keerthi et al. (2008, 2.3) call it seeding. The coefficients are taken as they are: scaled by the ratio of the costs,
-    so that those at their limit stay there, they were a worse start.
+    Keerthi et al. (2008, 2.3) call it seeding. The coefficients are taken as they are: scaled by the ratio of the
+    costs, so that those at their limit stay there, they were a worse start.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def _seed(machine: Any, last: Any) -> None:
 def known_cost(machine: Any, X: Any, y: Any) -> float:
     """Return the cost up to which the solution is known without a solver: every coefficient is at its limit.
 
-    As long as no example reaches its margin, all of them pull with all their weight, so the scores are C times those for
-    C = 1, and the first margin that is reached gives the bound. A series of costs need not begin below it.
+    As long as no example reaches its margin, all of them pull with all their weight, so the scores are C times those
+    for C = 1, and the first margin that is reached gives the bound. A series of costs need not begin below it.
 
     Parameters
     ----------
