@@ -82,9 +82,7 @@ def train_in_core(
             start,
             method=method,
             seed=_seed(machine.random_state),
-            shuffling=True,
-            shrinking=True,
-            cooling=True,
+            **machine._heuristics,
             **options,
         )
 
@@ -127,6 +125,8 @@ def _seed(random_state: Any) -> int:
 class LinearSolverMixin:
     """For machines with one score for each column of coefficients that may be solved without a kernel."""
 
+    # Of the sequential dual method, Keerthi et al. 2.1; to be switched off when their worth is measured.
+    _heuristics: ClassVar[dict[str, bool]] = {"shuffling": True, "shrinking": True, "cooling": True}
     _binary: ClassVar[bool] = False  # whether the columns are machines of their own
     intercept_: Floats
 
