@@ -24,7 +24,7 @@ struct LinearProblem {
     std::vector<double> upper;
     Index classes;
 
-    LinearProblem(Index k, Index size, Index features, double density, std::uint64_t seed)
+    LinearProblem(Index k, Index size, Index features, double density, std::uint64_t seed, double C = 1.0)
         : x(size + 5, features), csr(x), classes(k) {
         Random random(seed);
         order = random.permutation(size + 5);
@@ -32,7 +32,7 @@ struct LinearProblem {
         const Matrix centres = random_matrix(k, features, random);
         for (Index i = 0; i < size; ++i) {
             labels.push_back(random.below(k));
-            upper.push_back(random.uniform(0.5, 2.0));
+            upper.push_back(C * random.uniform(0.5, 2.0));
         }
         for (double& v : x.values) v = random.uniform() < density ? random.normal() : 0.0;
         for (Index i = 0; i < size; ++i) {

@@ -168,8 +168,12 @@ Index Points<Real>::copy_bytes(const DataView& data, Index points) {
 
 std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel,
                            const Workers& workers) {
+    return kernel.type == KernelType::rbf ? centre(data, order, workers) : std::vector<double>();
+}
+
+std::vector<double> centre(const DataView& data, std::span<const Index> order, const Workers& workers) {
     const auto* dense = std::get_if<DenseView>(&data);
-    if (dense == nullptr || kernel.type != KernelType::rbf || order.empty()) return {};
+    if (dense == nullptr || order.empty()) return {};
     const Index features = dense->features;
     std::mutex mutex;
     std::map<Index, std::vector<double>> sums;  // by part, so that they are added in one order

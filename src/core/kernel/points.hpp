@@ -58,4 +58,8 @@ class Points {
 [[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel,
                                          const Workers& workers = {});
 
+/// The mean of the listed rows of dense data, else nothing.
+[[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order,
+                                         const Workers& workers = {});
+
 }  // namespace polymargin

@@ -27,10 +27,12 @@ template <class Real>
 struct LinearRows<Real>::Source {
     const DataView& data;
     std::span<const Index> order;
+    std::span<const double> shift;
 };
 
 template <class Real>
-LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers)
+LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers,
+                             std::span<const double> shift)
     : starts_(order.size() + 1, 0), norms_(order.size(), 0.0), original_(features_of(data)) {
     const Index features = std::ssize(original_), n = std::ssize(order);
     std::vector<Index> occurrences(features, 0);
@@ -43,7 +45,7 @@ LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order,
         starts_[i + 1] = starts_[i] + count;
     }
     std::iota(original_.begin(), original_.end(), Index{0});
-    const bool dense = static_cast<double>(starts_[n]) > kDense * static_cast<double>(n * features);
+    const bool dense = !shift.empty() || static_cast<double>(starts_[n]) > kDense * static_cast<double>(n * features);
     if (dense) {
         for (Index i = 0; i <= n; ++i) starts_[i] = i * features;
     } else {
@@ -53,31 +55,35 @@ LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order,
     std::vector<std::uint32_t> place(features);
     for (Index f = 0; f < features; ++f) place[original_[f]] = static_cast<std::uint32_t>(f);
     values_ = Buffer<Real>(std::max<Index>(1, starts_[n]));
-    workers.for_parts(n, [&](Range part) { read({data, order}, part, place); });
+    workers.for_parts(n, [&](Range part) { read({data, order, shift}, part, place); });
 }
 
 template <class Real>
 void LinearRows<Real>::read(const Source& source, Range part, std::span<const std::uint32_t> place) {
     for (Index i = part.begin; i < part.end; ++i) {
         Real* values = values_.data() + starts_[i];
-        if (dense()) std::fill(values, values_.data() + starts_[i + 1], Real(0));
-        double norm = 0.0, largest = 0.0;
+        const Index count = starts_[i + 1] - starts_[i];
+        if (dense()) {
+            for (Index f = 0; f < count; ++f) {
+                values[f] = source.shift.empty() ? Real(0) : static_cast<Real>(-source.shift[f]);
+            }
+        }
+        double largest = 0.0;
         Index at = 0, worst = 0;
         for_entries(source.data, source.order[i], [&](Index f, double v) {
-            const auto rounded = static_cast<Real>(v);
             if (dense()) {
-                values[f] = rounded;
+                values[f] = static_cast<Real>(source.shift.empty() ? v : v - source.shift[f]);
             } else {
                 columns_.data()[starts_[i] + at] = place[f];
-                values[at++] = rounded;
+                values[at++] = static_cast<Real>(v);
             }
-            const auto used = static_cast<double>(rounded);
-            norm += used * used;
             if (std::abs(v) > largest) {
                 largest = std::abs(v);
                 worst = f;
             }
         });
+        double norm = 0.0;
+        for (Index p = 0; p < count; ++p) norm += static_cast<double>(values[p]) * static_cast<double>(values[p]);
         if (!(norm <= kLargestNorm)) refuse(source.order[i], worst);
         norms_[i] = norm;
     }

@@ -26,7 +26,9 @@ class LinearRows {
   public:
     /// Example i is row `order[i]` of `data`, which must not be a kernel matrix. Throws std::invalid_argument, naming
     /// row and column, when a squared length overflows. After a stop request the rows must not be used.
-    LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers);
+    /// With a `shift`, which only dense data may have, it is subtracted from every example.
+    LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers,
+               std::span<const double> shift = {});
 
     [[nodiscard]] Index size() const { return std::ssize(starts_) - 1; }
     [[nodiscard]] Index features() const { return std::ssize(original_); }

@@ -1,8 +1,10 @@
 #include "machine/train_linear.hpp"
 
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
+#include "kernel/points.hpp"
 #include "solver/balance.hpp"
 #include "solver/exponentiated_gradient.hpp"
 #include "solver/linear_state.hpp"
@@ -51,6 +53,21 @@ struct Part {
     std::span<const double> start_bias;
 };
 
+/// Whether a gap still falls: not when it has not for a while.
+class Progressing {
+  public:
+    bool operator()(double gap) {
+        idle_ = gap < 0.9 * best_ ? 0 : idle_ + 1;
+        best_ = std::min(best_, gap);
+        return idle_ < kPatience;
+    }
+
+  private:
+    static constexpr int kPatience = 50;
+    double best_ = std::numeric_limits<double>::infinity();
+    int idle_ = 0;
+};
+
 struct Solved {
     Coefficients coefficients{0};
     LinearState state;
@@ -63,19 +80,19 @@ struct Solved {
 template <class Loss, class Solver, class Again>
 Solved solve_bounded(const Part<Loss>& part, Solver& solver, double weight, const Workers& workers, Again&& again) {
     Solved solved;
-    constexpr int patience = 20;
+    Progressing progressing;
     double wanted = part.request.gap;
-    for (int attempt = 1;; ++attempt) {
+    while (true) {
         solved.status = solver.run(wanted);
         solved.coefficients = solver.coefficients();
         solved.state = evaluate(part.loss, part.problem, solved.coefficients, weight, {}, workers);
         if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) return solved;
-        if (attempt == patience) {
+        if (!progressing(solved.state.gap())) {
             solved.status = Status::precision;
             return solved;
         }
         again(solved.state);
-        wanted *= std::min(0.9, 0.9 * part.request.gap / solved.state.gap());
+        wanted = std::max(0.1 * part.request.gap, 0.9 * wanted);
     }
 }
 
@@ -90,28 +107,53 @@ Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<
     return solved;
 }
 
+/// A bias for the examples as they are becomes one for the examples without their centre.
+void move_to_centre(const LinearData& problem, const Coefficients& coefficients, std::vector<double>& bias) {
+    LinearState state;
+    sum_up(problem, coefficients, state);
+    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
+        for (Index m = 0; m < problem.classes; ++m) {
+            bias[m] += problem.centre[f] * state.weights[f * problem.classes + m];
+        }
+    }
+}
+
 /// Solve for a free bias by the method of multipliers: proximal steps on b, each a problem with a bias that is part of
 /// the weights and a shift. Of each the coefficients are balanced, so that they are a point of the dual.
 template <class Loss, class Real>
 Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double scale, const Workers& workers) {
-    constexpr int most_steps = 300;
-    constexpr double inner_share = 0.3;
+    constexpr double inner_share = 0.1, unchanged = 0.01, finest = 1e-14;
     Solved solved;
+    Progressing progressing;
     std::vector<double> shift(part.start_bias.begin(), part.start_bias.end());
     shift.resize(part.problem.classes, 0.0);
-    double wanted = 0.1;
-    for (int step = 1;; ++step) {
-        solver.set_bias(scale, shift);
+    if (!part.start_bias.empty()) move_to_centre(part.problem, solver.coefficients(), shift);
+    double wanted = 0.1, weight = scale, last = std::numeric_limits<double>::infinity(), best = last;
+    while (true) {
+        solver.set_bias(weight, shift);
         solved.status = solver.run(wanted);
         shift.assign(solver.bias().begin(), solver.bias().end());
         solved.coefficients = balanced<Loss>(part.problem, solver.coefficients());
         solved.state = evaluate(part.loss, part.problem, solved.coefficients, 0.0, shift, workers);
         if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) return solved;
-        if (step == most_steps) {
+        if (!progressing(solved.state.gap())) {
             solved.status = Status::precision;
             return solved;
         }
-        wanted = std::clamp(inner_share * solved.state.gap(), 0.1 * part.request.gap, wanted);
+        // Sums that do not change at all mean that b is on its way to the next place where a coefficient moves.
+        double residual = 0.0;
+        for (const double s : solver.sums()) residual = std::max(residual, std::abs(s));
+        weight = std::abs(residual - last) <= unchanged * residual ? 2.0 * weight : scale;
+        last = residual;
+        LinearState state;
+        sum_up(part.problem, solver.coefficients(), state);
+        solver.set_weights(state.weights);
+        // What an inner problem leaves open comes back as sums, of the order of its root: ask for more when it is in
+        // the way.
+        const double gap = solved.state.gap();
+        wanted = std::min(wanted, inner_share * gap);
+        if (gap > 0.5 * best) wanted = std::max(0.2 * wanted, finest);
+        best = std::min(best, gap);
     }
 }
 
@@ -194,7 +236,11 @@ LinearReport report_of(std::vector<Solved> parts, std::span<const Range> groups,
 template <class Loss, class Real>
 LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& control, ThreadPool& pool) {
     const Shuffled examples(request);
-    const LinearRows<Real> rows(request.data, examples.order, {&pool, &control});
+    const Workers workers{&pool, &control};
+    // With a free bias the origin is anywhere: in the middle of the examples the solver is fastest.
+    std::vector<double> centre;
+    if (request.bias == BiasKind::free) centre = polymargin::centre(request.data, request.order, workers);
+    const LinearRows<Real> rows(request.data, examples.order, workers, centre);
     const auto groups = groups_of(request.classes, Loss::kCoupled);
     const auto start_support = examples.places_of(request.start_support);
     std::vector<Solved> solved(groups.size());
@@ -213,7 +259,7 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& 
         SequentialSettings settings = request.settings;
         settings.seed += static_cast<std::uint64_t>(g);
         if (settings.max_visits >= 0) settings.max_visits = settings.max_visits / std::ssize(groups) + 1;
-        const LinearData problem{request.data, examples.order, labels, examples.upper, last - first};
+        const LinearData problem{request.data, examples.order, labels, examples.upper, last - first, centre};
         solved[g] = solve<Loss, Real>({request, loss, problem, settings, start_support, start_rows, start_bias}, rows,
                                       control, pool);
     });

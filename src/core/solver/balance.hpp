@@ -47,7 +47,7 @@ Coefficients balanced(const LinearData& problem, const Coefficients& coefficient
             if (kept != 0.0) row.push_back({m, kept});
         }
         if (Loss::kCoupled) {
-            for (auto& [m, b] : row) b = b > 0.0 ? given : b;
+            for (auto& [m, b] : row) b = b > 0.0 ? std::min(b, given) : b;  // never more, not even by rounding
             std::erase_if(row, [](const auto& entry) { return entry.value == 0.0; });
         }
         result.set(i, row);

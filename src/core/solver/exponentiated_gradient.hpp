@@ -16,11 +16,12 @@
 
 namespace polymargin {
 
-/// The exponentiated gradient method (Collins et al. 2008, K 2.3) for losses whose rows are `B_i = C_i (e_y - p_i)` with
-/// p_i on the simplex: the worst wrong class, or none, with probability p_im.
+/// The exponentiated gradient method (Collins et al. 2008, K 2.3) for losses whose rows are `B_i = C_i (e_y - p_i)`
+/// with p_i on the simplex: the worst wrong class, or none, with probability p_im.
 ///
-/// An example is drawn at random, and `p_im` becomes proportional to `p_im exp(eta_i g_im)`. The rate eta_i grows a little
-/// with every step that helps and is halved until one does. No p is ever zero, so that every example is a support vector.
+/// An example is drawn at random, and `p_im` becomes proportional to `p_im exp(eta_i g_im)`. The rate eta_i grows a
+/// little with every step that helps and is halved until one does. No p is ever zero, so that every example is a
+/// support vector.
 template <RowLoss Loss, class Real>
 class ExponentiatedGradient {
   public:
@@ -46,7 +47,8 @@ class ExponentiatedGradient {
           bias_(classes, 0.0),
           sums_(classes, 0.0) {}
 
-    /// `weight` is that of a bias that is part of the weights. The start is near p_i = e_y, where all coefficients are 0.
+    /// `weight` is that of a bias that is part of the weights. The start is near p_i = e_y, where all coefficients are
+    /// 0.
     void start(double weight) {
         weight_ = weight;
         for (Index i = 0; i < rows_.size(); ++i) {

@@ -20,6 +20,8 @@ struct LinearData {
     std::span<const Index> labels;
     std::span<const double> bounds;
     Index classes;
+    /// What the solver subtracted from all examples, for a free bias, which makes up for it; empty: nothing.
+    std::span<const double> centre = {};
 };
 
 /// What coefficients are worth: everything recomputed from the data, in double.
@@ -49,7 +51,7 @@ double distance_from_optimal(const Loss& loss, std::span<const double> gradient,
     return std::max(0.0, Loss::kCoupled ? highest - lowest : std::max(highest, -lowest));
 }
 
-/// w_m = sum_i B_im x_i, and the sums of the coefficients.
+/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients.
 inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state) {
     const Index k = problem.classes;
     state.weights.assign(features_of(problem.data) * k, 0.0);
@@ -63,6 +65,9 @@ inline void sum_up(const LinearData& problem, const Coefficients& coefficients, 
             for (const auto& [m, b] : row) w[m] += v * b;
         });
     }
+    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
+        for (Index m = 0; m < k; ++m) state.weights[f * k + m] -= problem.centre[f] * state.sums[m];
+    }
 }
 
 /// `b_m = weight sum_i B_im + shift_m`. The dual objective counts the shift as the constraint that it stands for: with
@@ -74,6 +79,9 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
     sum_up(problem, coefficients, state);
     const Index k = problem.classes, n = std::ssize(problem.order);
     for (Index m = 0; m < k; ++m) state.bias.push_back(weight * state.sums[m] + (shift.empty() ? 0.0 : shift[m]));
+    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
+        for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
+    }
     struct Part {
         double losses = 0.0, linear = 0.0, violation = 0.0;
     };

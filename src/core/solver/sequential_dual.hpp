@@ -74,7 +74,7 @@ class SequentialDual {
     /// Take weights that were computed elsewhere, more exactly, from the coefficients: features x classes.
     void set_weights(std::span<const double> weights);
 
-    /// Go on until the guess of the relative gap is at most `gap`.
+    /// Go on until the guess of the relative gap is at most `gap`, or it is time to look: to compute the weights anew.
     Status run(double gap);
 
     [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
@@ -94,6 +94,8 @@ class SequentialDual {
     static constexpr double kCooling = 0.1;
     /// An example that violates by less than this share of the worst is left as it is.
     static constexpr double kNegligible = 0.01;
+    /// Full loops that may pass without the guess being halved.
+    static constexpr int kPatience = 30;
     /// A stop request is looked for so often.
     static constexpr Index kCheckEvery = 64;
 
@@ -110,8 +112,8 @@ class SequentialDual {
     bool full_loop();
     /// Visit the active examples until none violates by more than `tolerance` or it takes too long.
     bool shrunk_loops(double tolerance);
-    /// Visit some examples, in a random order, with all their classes or those that they use; the largest violation met.
-    /// After each visit its example, and whether its row changed, go to `after`. Negative if it was ended early.
+    /// Visit some examples, in a random order, with all their classes or those that they use; the largest violation
+    /// met. After each visit its example, and whether its row changed, go to `after`. Negative if it was ended early.
     template <class After>
     double visit_all(std::span<const std::uint32_t> examples, bool used_only, After&& after);
     /// Compute the scores of an example; how far it is from optimal, given the others.
@@ -151,7 +153,7 @@ class SequentialDual {
     std::vector<Real> scores_, bias_row_;
     std::vector<Real> grow_, fall_;  // 0 where a coefficient of the row may grow (fall), else +inf (-inf)
     std::vector<Real> change_;
-    std::vector<Index> used_, changed_;           // the classes that are loaded, and which of them a step changed
+    std::vector<Index> used_, changed_;            // the classes that are loaded, and which of them a step changed
     std::vector<double> gradient_, row_, before_;  // for each of them
     bool all_loaded_ = false;
     std::vector<Entry> entries_;

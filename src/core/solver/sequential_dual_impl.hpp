@@ -158,7 +158,8 @@ bool SequentialDual<Loss, Real>::full_loop() {
     double square = square_;
     for (const double s : sums_) square += weight_ * s * s;
     const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_;
-    guessed_gap_ = (primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
+    // The losses are those of many moments: a guess below zero is as wrong as one above.
+    guessed_gap_ = std::abs(primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
     return true;
 }
 
@@ -180,10 +181,17 @@ bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
 
 template <RowLoss Loss, class Real>
 Status SequentialDual<Loss, Real>::run(double gap) {
-    while (true) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int loops = 0;; ++loops) {
         if (!full_loop()) return stop_reason();
         control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guessed_gap_});
         if (guessed_gap_ <= gap || violation_ <= 0.0) return Status::converged;
+        // What has added up in the weights and the norm may hide the rest.
+        if (guessed_gap_ < 0.5 * best) {
+            best = guessed_gap_;
+            loops = 0;
+        }
+        if (loops == kPatience) return Status::converged;
         if (settings_.shrinking && !shrunk_loops(settings_.cooling ? kCooling * violation_ : 0.0)) {
             return stop_reason();
         }

@@ -17,7 +17,7 @@ using fixtures::Random;
 namespace {
 
 // A solver that does not end fails its test; the limit is far beyond what any of these takes.
-constexpr double kPatience = 20.0;
+constexpr double kPatience = 5.0;
 
 LinearRequest request_for(const LinearProblem& problem, const LinearLoss& loss, BiasKind bias, double gap = 1e-3) {
     LinearRequest request;
@@ -58,12 +58,14 @@ plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& req
     for (Index i = 0; i < n; ++i) {
         for (Index at = report.starts[i]; at < report.starts[i + 1]; ++at) {
             CHECK(at == report.starts[i] || report.columns[at] > report.columns[at - 1]);
-            CHECK(report.columns[at] >= 0 && report.columns[at] < k && report.coefficients[at] != 0.0);
+            CHECK(report.columns[at] >= 0 && report.columns[at] < k);
+            CHECK(report.coefficients[at] != 0.0 || request.method == LinearMethod::exponentiated_gradient);
             machine.rows[i * k + report.columns[at]] = report.coefficients[at];
         }
     }
     CHECK(std::ssize(report.intercept) == k && std::ssize(report.visits) == k);
-    double size = 0.0;
+    // What sums are rounded by: the coefficients may have been as large as their bounds.
+    double size = std::accumulate(problem.upper.begin(), problem.upper.end(), 0.0);
     for (const double b : machine.rows) size += std::abs(b);
     if (request.bias == BiasKind::regularized) machine.weight = 1.0;
     if (request.bias == BiasKind::free) machine.shift = report.intercept;
@@ -90,7 +92,7 @@ plain::Worth check_honest(const LinearProblem& problem, const Matrix& gram, cons
             return plain::worth(fixtures::plain_of(loss), gram, problem.labels, problem.upper, machine);
         },
         request.loss);
-    const double room = 1e-11 * (std::abs(w.primal) + std::abs(w.dual));
+    const double room = 1e-11 * (std::abs(w.primal) + std::abs(w.dual)) + 1e-14 * w.bound_total;
     CHECK_CLOSE(report.objectives.primal, w.primal, room);
     CHECK_CLOSE(report.objectives.dual, w.dual, room);
     CHECK(w.primal >= w.dual - room);
@@ -128,7 +130,7 @@ void start_from(LinearRequest& request, const LinearProblem& problem, const Line
 
 TEST(linear_machines_close_the_gap_they_are_asked_to) {
     for (const double density : {0.3, 1.0}) {
-        const LinearProblem problem(4, 120, 9, density, 371);
+        const LinearProblem problem(4, 70, 8, density, 371);
         const Matrix gram = problem.gram();
         for_machines([&](const LinearLoss& loss, BiasKind bias) {
             for (const double gap : {1e-3, 1e-8}) {
@@ -145,17 +147,17 @@ TEST(linear_machines_close_the_gap_they_are_asked_to) {
 
 TEST(two_classes_and_many) {
     for (const Index k : {2, 45}) {
-        const LinearProblem problem(k, 90, 7, 0.5, 372);
+        const LinearProblem problem(k, 70, 7, 0.5, 372);
         const Matrix gram = problem.gram();
         for_machines([&](const LinearLoss& loss, BiasKind bias) {
-            const auto request = request_for(problem, loss, bias, 1e-4);
+            const auto request = request_for(problem, loss, bias, 1e-3);
             check_solved(problem, gram, request, run(request));
         });
     }
 }
 
 TEST(larger_linear_machines_are_trained_in_single_precision) {
-    const LinearProblem problem(40, 420, 10, 0.6, 373);
+    const LinearProblem problem(40, 412, 10, 0.6, 373, 0.01);
     const Matrix gram = problem.gram();
     for_machines([&](const LinearLoss& loss, BiasKind bias) {
         const auto request = request_for(problem, loss, bias, 1e-3);
@@ -168,10 +170,11 @@ TEST(larger_linear_machines_are_trained_in_single_precision) {
 TEST(linear_machines_are_those_of_the_linear_kernel) {
     const LinearProblem problem(3, 60, 5, 1.0, 374);
     for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        if (std::holds_alternative<OneVsRest>(loss) && bias != BiasKind::free) return;
         const auto report = run(request_for(problem, loss, bias, 1e-8));
+        CHECK(report.status == Status::converged);
         Control control(kPatience);
         if (std::holds_alternative<OneVsRest>(loss)) {
-            if (bias != BiasKind::free) return;
             // The binary machines want the classes one after the other.
             TrainRequest binary;
             binary.data = problem.x.dense();
@@ -233,10 +236,10 @@ TEST(one_vs_rest_is_one_machine_for_each_class) {
 }
 
 TEST(linear_machines_do_not_depend_on_the_threads) {
-    const LinearProblem small(4, 150, 6, 0.4, 376), large(16, 1100, 6, 1.0, 377);
+    const LinearProblem small(4, 90, 6, 0.4, 376), large(16, 1040, 6, 1.0, 377, 0.01);
     for_machines([&](const LinearLoss& loss, BiasKind bias) {
         for (const LinearProblem* problem : {&small, &large}) {
-            auto request = request_for(*problem, loss, bias, problem == &small ? 1e-6 : 1e-2);
+            auto request = request_for(*problem, loss, bias, problem == &small ? 1e-4 : 1e-2);
             const auto alone = run(request);
             CHECK(alone.status == Status::converged && alone.single_precision == (problem == &large));
             for (const int threads : {2, 4}) {
@@ -250,32 +253,34 @@ TEST(linear_machines_do_not_depend_on_the_threads) {
 TEST(every_heuristic_can_be_left_out) {
     const LinearProblem problem(4, 130, 6, 0.5, 378);
     const Matrix gram = problem.gram();
+    const SequentialSettings changed[] = {{.seed = 1}, {.shuffling = false}, {.shrinking = false}, {.cooling = false}};
+    int different[std::size(changed)] = {};
     for_machines([&](const LinearLoss& loss, BiasKind bias) {
-        const auto usual = run(request_for(problem, loss, bias, 1e-6));
-        for (const SequentialSettings& settings :
-             {SequentialSettings{.seed = 1}, SequentialSettings{.shuffling = false},
-              SequentialSettings{.shrinking = false}, SequentialSettings{.cooling = false}}) {
-            auto request = request_for(problem, loss, bias, 1e-6);
-            request.settings = settings;
+        const double gap = bias == BiasKind::free ? 1e-4 : 1e-6;
+        auto request = request_for(problem, loss, bias, gap);
+        const auto usual = run(request);
+        for (std::size_t s = 0; s < std::size(changed); ++s) {
+            request.settings = changed[s];
             const auto other = run(request);
             check_solved(problem, gram, request, other);
-            CHECK_CLOSE(other.objectives.dual, usual.objectives.dual, 1.1e-6 * usual.objectives.primal);
-            CHECK(!same(usual, other));
+            CHECK_CLOSE(other.objectives.dual, usual.objectives.dual, 1.01 * gap * usual.objectives.primal);
+            different[s] += !same(usual, other);
         }
     });
+    for (const int machines : different) CHECK(machines > 0);
 }
 
 TEST(linear_machines_take_warm_starts) {
     for (const Index k : {2, 5}) {
-        const LinearProblem problem(k, 140, 6, 0.5, 379);
+        const LinearProblem problem(k, 80, 6, 0.5, 379);
         const Matrix gram = problem.gram();
         for_machines([&](const LinearLoss& loss, BiasKind bias) {
-            const auto cold = run(request_for(problem, loss, bias, 1e-5));
-            auto request = request_for(problem, loss, bias, 2e-5);
+            const auto cold = run(request_for(problem, loss, bias, 1e-6));
+            auto request = request_for(problem, loss, bias, 1e-4);
             start_from(request, problem, cold);
             const auto warm = run(request);
             check_solved(problem, gram, request, warm);
-            for (Index m = 0; m < k; ++m) CHECK(warm.visits[m] <= 3 * problem.size());
+            for (Index m = 0; m < k; ++m) CHECK(warm.visits[m] <= 2 * problem.size());
             // Any rows will do, feasible or not.
             Random random(380);
             for (double& b : request.start_rows) b = random.normal();
@@ -329,6 +334,19 @@ TEST(a_time_limit_ends_what_would_not_end) {
         CHECK(std::chrono::duration<double>(Control::Clock::now() - start).count() < 2.0);
         CHECK(report.status != Status::converged || report.objectives.primal <= report.objectives.dual);
         check_honest(problem, gram, request, report);
+    });
+}
+
+TEST(a_gap_that_rounding_hides_is_not_chased_forever) {
+    const LinearProblem problem(3, 60, 5, 1.0, 387);
+    const Matrix gram = problem.gram();
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        const auto request = request_for(problem, loss, bias, 1e-15);
+        Control control(2.0);
+        const auto report = train_linear(request, control);
+        CHECK(report.status == Status::converged || report.status == Status::precision);
+        const auto w = check_honest(problem, gram, request, report);
+        CHECK(gap_of(w.primal, w.dual) <= 1e-9);
     });
 }
 
@@ -391,4 +409,27 @@ TEST(too_large_values_are_refused_by_name) {
         request.threads = 2;
         CHECK_THROWS(std::invalid_argument, name, run(request));
     });
+}
+
+TEST(the_exponentiated_gradient_has_the_same_machine) {
+    LinearProblem problem(4, 80, 6, 0.6, 388);
+    for (Index i = 0; i < problem.size(); i += 10) problem.upper[i] = 0.0;
+    const Matrix gram = problem.gram();
+    for (const BiasKind bias : {BiasKind::none, BiasKind::regularized}) {
+        auto request = request_for(problem, CrammerSinger(), bias, 1e-6);
+        const auto expected = run(request);
+        request.method = LinearMethod::exponentiated_gradient;
+        request.gap = 1e-2;
+        Control control(1.0);
+        const auto report = train_linear(request, control);
+        check_solved(problem, gram, request, report);
+        CHECK_CLOSE(report.objectives.dual, expected.objectives.dual, 1e-2 * expected.objectives.dual);
+        request.settings.max_visits = 100;
+        const auto limited = run(request);
+        CHECK(limited.status == Status::max_iterations && limited.visits[0] <= 101);
+        check_honest(problem, gram, request, limited);
+    }
+    auto request = request_for(problem, WestonWatkins(), BiasKind::none);
+    request.method = LinearMethod::exponentiated_gradient;
+    CHECK_THROWS(std::invalid_argument, "simplex", run(request));
 }

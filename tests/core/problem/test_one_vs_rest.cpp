@@ -86,8 +86,8 @@ TEST(one_vs_rest_rows_by_their_definitions) {
         bool corner = true;
         for (Index m = 0; m < row.classes(); ++m) {
             const double b = row.beta[m];
-            CHECK(core.may_grow(b, m == label, bound) == b < row.high(m));
-            CHECK(core.may_fall(b, m == label, bound) == b > row.low(m));
+            CHECK(core.may_grow(b, m == label, bound) == (b < row.high(m)));
+            CHECK(core.may_fall(b, m == label, bound) == (b > row.low(m)));
             corner = corner && (b == row.low(m) || b == row.high(m));
         }
         CHECK(core.at_rest(row.beta, row.example) == corner);
