@@ -43,8 +43,9 @@ nb::dict to_python(LinearReport report) {
 nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const Vector<double>& upper,
                             const Vector<Index>& labels, Index classes, const std::string& loss, double margin,
                             const std::optional<std::string>& bias, const std::optional<nb::tuple>& start,
-                            const std::string& method, std::uint64_t seed, bool shuffling, bool shrinking, bool cooling, double tolerance,
-                            Index max_iterations, double time_limit, int threads, const nb::object& progress) {
+                            const std::string& method, std::uint64_t seed, bool shuffling, bool shrinking, bool cooling,
+                            double tolerance, Index max_iterations, double time_limit, int threads,
+                            const nb::object& progress) {
     LinearRequest request;
     request.data = data.view;
     request.loss = loss_from(loss, margin);
@@ -77,9 +78,9 @@ nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const 
 void bind_train_linear(nb::module_& m) {
     m.def("train_linear", &bound_train_linear, nb::arg("data"), nb::arg("order"), nb::arg("upper"), nb::arg("labels"),
           nb::arg("classes"), nb::arg("loss"), nb::arg("margin"), nb::arg("bias").none(), nb::arg("start").none(),
-          nb::arg("method"), nb::arg("seed"), nb::arg("shuffling"), nb::arg("shrinking"), nb::arg("cooling"), nb::arg("tolerance"),
-          nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("threads"), nb::arg("progress").none(),
-          "Train a linear machine without kernel values; returns its solution.");
+          nb::arg("method"), nb::arg("seed"), nb::arg("shuffling"), nb::arg("shrinking"), nb::arg("cooling"),
+          nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("threads"),
+          nb::arg("progress").none(), "Train a linear machine without kernel values; returns its solution.");
 }
 
 }  // namespace polymargin::bindings

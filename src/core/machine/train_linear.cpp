@@ -271,6 +271,9 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& 
 }  // namespace
 
 LinearReport train_linear(const LinearRequest& request, Control& control) {
+    if (!std::ranges::all_of(request.upper, [](double c) { return c > 0.0 && std::isfinite(c); })) {
+        throw std::invalid_argument("C must be positive and finite for every example");
+    }
     ThreadPool pool(request.threads);
     const bool single = request.gap >= kSingleGap && std::ssize(request.order) * request.classes > kSmall / 64;
     return std::visit(

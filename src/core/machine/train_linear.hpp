@@ -25,7 +25,7 @@ struct LinearRequest {
     BiasKind bias = BiasKind::none;
     std::vector<Index> order;   ///< rows of `data` that take part
     std::vector<Index> labels;  ///< class of each
-    std::vector<double> upper;  ///< C_i of each, finite
+    std::vector<double> upper;  ///< C_i of each, positive and finite
     Index classes = 0;
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
     std::vector<double> start_rows;    ///< their rows of coefficients,

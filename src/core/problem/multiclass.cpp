@@ -26,8 +26,8 @@ struct Balance {
     double slope;
 };
 
-/// The sum over z of clip(z - t, 0, largest), and how many are between the limits. A few lanes, so that sums do not wait
-/// for each other.
+/// The sum over z of clip(z - t, 0, largest), and how many are between the limits. A few lanes, so that sums do not
+/// wait for each other.
 POLYMARGIN_MULTIVERSION Balance clipped_sum(const double* z, Index count, double t, double largest) {
     constexpr Index lanes = 8;
     double sum[lanes] = {}, inner[lanes] = {};

@@ -139,7 +139,10 @@ TEST(linear_machines_close_the_gap_they_are_asked_to) {
                 CHECK(!report.single_precision);
                 check_solved(problem, gram, request, report);
                 request.data = problem.csr.view();
-                CHECK(same(report, run(request)));  // the solver does not see which it is
+                const auto sparse = run(request);
+                // The solver does not see which it is, but dense examples are centred for a free bias.
+                if (bias != BiasKind::free) CHECK(same(report, sparse));
+                CHECK_CLOSE(sparse.objectives.dual, report.objectives.dual, 2 * gap * report.objectives.dual);
             }
         });
     }
@@ -381,23 +384,15 @@ TEST(examples_of_nothing_but_zeros) {
     });
 }
 
-TEST(examples_of_no_weight_do_not_count) {
-    LinearProblem problem(3, 90, 5, 1.0, 385);
-    for (Index i = 0; i < 90; i += 3) problem.upper[i] = 0.0;
-    const Matrix gram = problem.gram();
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
-        const auto request = request_for(problem, loss, bias, 1e-7);
-        const auto report = run(request);
-        check_solved(problem, gram, request, report);
-        for (Index i = 0; i < 90; i += 3) CHECK(report.starts[i] == report.starts[i + 1]);
-    });
-    std::ranges::fill(problem.upper, 0.0);
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
-        const auto request = request_for(problem, loss, bias, 1e-7);
-        const auto report = run(request);
-        check_solved(problem, gram, request, report);
-        CHECK(report.objectives.primal == 0.0);
-    });
+TEST(examples_of_no_weight_or_of_any_are_refused) {
+    for (const double bound : {0.0, -1.0, plain::kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
+        LinearProblem problem(3, 30, 5, 1.0, 385);
+        problem.upper[7] = bound;
+        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+            CHECK_THROWS(std::invalid_argument, "C must be positive and finite",
+                         run(request_for(problem, loss, bias, 1e-3)));
+        });
+    }
 }
 
 TEST(too_large_values_are_refused_by_name) {
@@ -413,7 +408,6 @@ TEST(too_large_values_are_refused_by_name) {
 
 TEST(the_exponentiated_gradient_has_the_same_machine) {
     LinearProblem problem(4, 80, 6, 0.6, 388);
-    for (Index i = 0; i < problem.size(); i += 10) problem.upper[i] = 0.0;
     const Matrix gram = problem.gram();
     for (const BiasKind bias : {BiasKind::none, BiasKind::regularized}) {
         auto request = request_for(problem, CrammerSinger(), bias, 1e-6);
