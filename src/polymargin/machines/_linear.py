@@ -70,6 +70,8 @@ def train_in_core(
                 "use 'sequential-dual'"
             )
 
+    heuristics = machine._heuristics
+
     def train(budget_bytes: int, **options: Any) -> dict[str, Any]:  # there are no kernel values to keep
         return _core.train_linear(
             core_data(X),
@@ -77,12 +79,15 @@ def train_in_core(
             training.upper,
             labels,
             n_columns,
-            *loss,
+            loss[0],
+            loss[1],
             machine.bias,
             start,
             method=method,
             seed=_seed(machine.random_state),
-            **machine._heuristics,
+            shuffling=heuristics["shuffling"],
+            shrinking=heuristics["shrinking"],
+            cooling=heuristics["cooling"],
             **options,
         )
 
