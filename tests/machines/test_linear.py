@@ -34,6 +34,10 @@ EXACT = 1e-9
 every_machine = pytest.mark.parametrize("Machine", MACHINES)
 every_together = pytest.mark.parametrize("Machine", TOGETHER)
 every_bias = pytest.mark.parametrize("bias", BIASES)
+every_linear_solver = pytest.mark.parametrize(
+    ("Machine", "solver"),
+    [*((Machine, "sequential-dual") for Machine in MACHINES), *((Machine, "cutting-plane") for Machine in TOGETHER)],
+)
 every_container = pytest.mark.parametrize("container", CONTAINERS)
 
 
@@ -258,10 +262,9 @@ def test_the_cutting_plane_method_ends_at_the_same_optimum(Machine, bias, contai
 @every_bias
 @pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-6])
 def test_reported_objectives_are_those_of_the_attributes(Machine, bias, tol):
-    X, y = random_classes(4, n=100, seed=5)
-    for C in (0.1, 2.0):
-        for data in (X, sparse.csr_matrix(X)):
-            assert_honest(converged(sequential(Machine, C=C, bias=bias, tol=tol), data, y), X, y)
+    X, y = random_classes(4, n=60, seed=5)
+    for C, data in ((0.1, X), (1.0, sparse.csr_matrix(X))):
+        assert_honest(converged(sequential(Machine, C=C, bias=bias, tol=tol), data, y), X, y)
 
 
 @every_machine
@@ -269,10 +272,8 @@ def test_reported_objectives_are_those_of_the_attributes(Machine, bias, tol):
 @every_container
 def test_the_gap_is_honest_when_the_solver_works_in_single_precision(Machine, bias, container):
     X, y = digits(1700)  # by 10 classes: enough
-    for C, tol in ((0.01, 1e-2), (0.01, 1e-3)):
-        machine = converged(sequential(Machine, C=C, bias=bias, tol=tol), CONTAINERS[container](X), y)
-        checked = assert_honest(machine, X, y)
-        assert checked.gap > 0
+    machine = converged(sequential(Machine, C=0.01, bias=bias, tol=2e-3), CONTAINERS[container](X), y)
+    assert assert_honest(machine, X, y).gap > 0
     exact = converged(clone(machine).set_params(tol=9e-6), X, y)  # in double
     assert exact.dual_objective_ <= exact.primal_objective_ <= machine.primal_objective_ * (1 + 1e-6)
     assert exact.dual_objective_ >= machine.dual_objective_ * (1 - 1e-6)
@@ -397,7 +398,7 @@ def test_three_hundred_classes(Machine, bias):
     if Machine in TOGETHER:
         assert machine.score(X, y) > 0.99
     assert machine.n_support_.shape == (300,)
-    if bias != "free":
+    if bias == "regularized":
         exact = converged(clone(machine).set_params(tol=9e-6), sparse.csr_matrix(X), y)  # in double
         assert_honest(exact, X, y)
         assert machine.dual_objective_ <= exact.primal_objective_
@@ -457,7 +458,7 @@ X = sparse.random_array((200, 10**6), density=2e-5, format="csr", rng=rng)
 y = np.arange(200) % 3
 report = {}
 for name in sys.argv[1:]:
-    for bias in (None, "free"):
+    for bias in (None, "free") if name == "CrammerSingerSVC" else ("regularized",):
         begin = time.perf_counter()
         machine = getattr(polymargin, name)(kernel="linear", solver="sequential-dual", bias=bias, time_limit=20.0)
         machine.fit(X, y)
@@ -480,7 +481,7 @@ def test_a_million_features_are_never_made_dense():
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report.pop("megabytes") < 1000  # all of X would be 1600, and is read more than once
-    assert len(report) == 6
+    assert len(report) == 4
     for name, outcome in report.items():
         assert outcome == {"converged": True, "right": True, "quick": True}, name
 
@@ -639,8 +640,8 @@ def test_one_class_is_not_enough(Machine, solver):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, np.float32], ids=["dense", "csr", "float32"])
 def test_a_value_that_is_not_finite_is_named_by_row_and_column(Machine, container, value):
-    X, y = digits(150)
-    machine = sequential(Machine, C=0.1).fit(container(X), y)
+    X, y = digits(60)
+    machine = sequential(Machine, C=0.01).fit(container(X), y)
     X[37, 21] = value
     bad = container(X)
     for call in (lambda: sequential(Machine).fit(bad, y), lambda: machine.predict(bad)):
@@ -654,7 +655,7 @@ def test_a_value_that_is_not_finite_is_named_by_row_and_column(Machine, containe
 @every_container
 @pytest.mark.parametrize("value", [1e20, -1e149, 1e200, -1.7e308])
 def test_a_huge_value_gives_an_error_that_names_it_or_a_feasible_answer(Machine, bias, container, value):
-    X, y = digits(150)
+    X, y = digits(60)
     X[37, 21] = value
     bad = CONTAINERS[container](X)
     machine = sequential(Machine, C=0.01, bias=bias, max_iter=3000)
@@ -687,11 +688,8 @@ def test_a_tiny_value_is_as_good_as_zero(Machine, value):
     assert machine.dual_objective_ == pytest.approx(expected.dual_objective_, rel=2e-8)
 
 
-@every_machine
-@pytest.mark.parametrize("solver", ["sequential-dual", "cutting-plane"])
+@every_linear_solver
 def test_a_hard_margin_needs_the_other_solver_and_the_error_says_so(Machine, solver):
-    if Machine is OneVsRestSVC:
-        solver = "sequential-dual"
     X, y = separable(60)
     with pytest.raises(ValueError, match="finite C") as caught:
         sequential(Machine, C=np.inf, solver=solver).fit(X, y)
@@ -702,17 +700,21 @@ def test_a_hard_margin_needs_the_other_solver_and_the_error_says_so(Machine, sol
     assert hard.score(X, y) == 1.0
 
 
+@every_machine
+def test_a_cost_that_a_weight_makes_infinite_is_refused(Machine):
+    X, y = separable(60)
+    with pytest.raises(ValueError, match=r"(?i)finite|weight|too large"):
+        sequential(Machine, C=1e308, time_limit=1.0).fit(X, y, sample_weight=np.full(60, 10.0))
+
+
 def linear_function(A, B):
     """A kernel that a person might write."""
     return A @ B.T
 
 
-@every_machine
+@every_linear_solver
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "precomputed", linear_function])
-@pytest.mark.parametrize("solver", ["sequential-dual", "cutting-plane"])
 def test_another_kernel_needs_the_other_solver_and_the_error_says_so(Machine, kernel, solver):
-    if Machine is OneVsRestSVC:
-        solver = "sequential-dual"
     X, y = iris()
     X = X @ X.T if kernel == "precomputed" else X
     machine = Machine(kernel=kernel, solver=solver)
@@ -840,10 +842,9 @@ def test_clone_is_unfitted_with_the_same_parameters(Machine):
 
 @every_machine
 @every_bias
-@every_container
-def test_bit_identical_for_any_number_of_threads(Machine, bias, container):
+def test_bit_identical_for_any_number_of_threads(Machine, bias):
     X, y = digits(1700)
-    X = CONTAINERS[container](X)
+    X = X if bias is None else sparse.csr_matrix(X)
     bits = []
     for n_jobs in (1, 2, 4):
         machine = sequential(Machine, C=0.05, bias=bias, tol=1e-2, n_jobs=n_jobs).fit(X, y)
@@ -984,17 +985,16 @@ def test_a_warm_start_after_a_limit_goes_on(Machine, bias):
 @functools.cache
 def lower_bound(Machine, C):
     """Return a lower bound of the objective with any bias, of which the free one costs least."""
-    return Machine(C=C, kernel="linear", bias="free", solver="decomposition", tol=0.1).fit(*overlapping(n=300))
+    return Machine(C=C, kernel="linear", bias="free", solver="decomposition", tol=0.5).fit(*overlapping(n=300))
 
 
 @every_machine
 @every_bias
 @pytest.mark.parametrize("limit", [{"max_iter": 0}, {"max_iter": 700}, {"time_limit": 1e-9}], ids=str)
-@every_container
-def test_a_stopped_fit_is_feasible_and_tells_the_truth(Machine, bias, limit, container):
+def test_a_stopped_fit_is_feasible_and_tells_the_truth(Machine, bias, limit):
     X, y = overlapping(n=300)
     machine = sequential(Machine, bias=bias, tol=1e-8, **limit)
-    message = limited(machine, CONTAINERS[container](X), y)
+    message = limited(machine, sparse.csr_array(X) if "max_iter" in limit else X, y)
     ((name, value),) = limit.items()
     assert machine.stop_reason_ == name
     assert f"{name}={value}" in message
@@ -1040,7 +1040,7 @@ def test_an_interrupt_ends_a_fit_and_leaves_the_machine_as_it_was(Machine, bias)
     previous = signal.signal(signal.SIGALRM, interrupt)
     begin = time.perf_counter()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.15)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
             machine.fit(X, y)
     finally:
@@ -1126,11 +1126,8 @@ def test_a_fitted_machine_keeps_its_answer_when_parameters_change(Machine):
     assert machine.solver_used_ == "sequential-dual"
 
 
-@every_machine
-@pytest.mark.parametrize("solver", ["sequential-dual", "cutting-plane"])
+@every_linear_solver
 def test_silent_by_default_and_verbose_on_request(Machine, solver, capfd):
-    if Machine is OneVsRestSVC:
-        solver = "sequential-dual"
     X, y = iris()
     quiet = sequential(Machine, solver=solver, bias=None, tol=1e-2).fit(X, y)
     assert capfd.readouterr() == ("", "")
@@ -1158,10 +1155,10 @@ def test_dual_never_exceeds_primal_even_by_rounding(bias, seed):
 @every_machine
 @pytest.mark.parametrize("bias", [None, "regularized"])
 def test_data_that_are_not_centred_are_slow_but_no_matter_of_rounding(Machine, bias):
-    # "precision: rounding hides the rest" after half a second, at a gap of 0.1 to 0.8 with the default tol: the solver
+    # "precision: rounding hides the rest" after half a second, at a gap of 0.003 to 0.8 with the default tol: the solver
     # gives up when the gap has not fallen by a tenth in 50 attempts.
     X, y = np.random.default_rng(0).normal(loc=100.0, size=(100, 2)), np.arange(100) % 3
-    machine = sequential(Machine, bias=bias, time_limit=2.0)
+    machine = sequential(Machine, bias=bias, time_limit=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)
@@ -1197,15 +1194,6 @@ def test_max_iter_is_the_most_steps(Machine, max_iter):
 
 
 @every_machine
-def test_a_cost_that_a_weight_makes_infinite_is_no_certificate_of_nan(Machine):
-    # C is finite, C times the weight is not: objectives are NaN, and NaN counts as a gap of 0: "converged".
-    X, y = separable(60)
-    machine = sequential(Machine, C=1e308, time_limit=1.0)
-    with pytest.raises(ValueError, match=r"(?i)finite|weight|too large"):
-        machine.fit(X, y, sample_weight=np.full(60, 10.0))
-
-
-@every_machine
 @pytest.mark.parametrize("bias", [None, "free"])
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
 def test_single_precision_is_only_for_numbers_that_fit_into_it(Machine, bias, scale):
@@ -1213,7 +1201,7 @@ def test_single_precision_is_only_for_numbers_that_fit_into_it(Machine, bias, sc
     # 0 or negative with stop_reason_ "precision", or NaN with duality_gap_ 0 and converged_ (bias="free", 1e-25).
     X, y = digits(1700)
     expected = converged(sequential(Machine, C=0.01, bias=bias, tol=1e-2), X, y)
-    machine = converged(sequential(Machine, C=0.01 / scale**2, bias=bias, tol=1e-2, time_limit=1.0), scale * X, y)
+    machine = converged(sequential(Machine, C=0.01 / scale**2, bias=bias, tol=1e-2, time_limit=0.5), scale * X, y)
     assert machine.dual_objective_ == pytest.approx(expected.dual_objective_ / scale**2, rel=2e-2)
     assert machine.primal_objective_ == pytest.approx(expected.primal_objective_ / scale**2, rel=2e-2)
 

@@ -161,6 +161,13 @@ template <class Loss, class Real>
 Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& control, ThreadPool& pool) {
     const Workers workers{&pool, nullptr};  // the certificate is for the point where the solver was stopped
     const double weight = part.request.bias == BiasKind::regularized ? 1.0 : 0.0;
+    if (control.stop_requested()) {  // the rows may not all be there
+        Solved solved;
+        solved.coefficients = Coefficients(rows.size());
+        solved.status = control.cancelled() ? Status::stopped : Status::time_limit;
+        solved.state = evaluate(part.loss, part.problem, solved.coefficients, weight, {}, workers);
+        return solved;
+    }
     if (part.request.method == LinearMethod::exponentiated_gradient) {
         if constexpr (std::is_same_v<Loss, CrammerSinger>) {
             return solve_by_exponentiated_gradient(part, rows, weight, control, workers);
@@ -258,7 +265,8 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& 
         }
         SequentialSettings settings = request.settings;
         settings.seed += static_cast<std::uint64_t>(g);
-        if (settings.max_visits >= 0) settings.max_visits = settings.max_visits / std::ssize(groups) + 1;
+        if (settings.max_visits >= 0)
+            settings.max_visits = (settings.max_visits + std::ssize(groups) - 1) / std::ssize(groups);
         const LinearData problem{request.data, examples.order, labels, examples.upper, last - first, centre};
         solved[g] = solve<Loss, Real>({request, loss, problem, settings, start_support, start_rows, start_bias}, rows,
                                       control, pool);

@@ -100,9 +100,8 @@ class SequentialDual {
     static constexpr Index kCheckEvery = 64;
 
     [[nodiscard]] Example example(Index i) const { return {labels_[i], bounds_[i]}; }
-    [[nodiscard]] bool may_go_on() const {
-        return !(settings_.max_visits >= 0 && visits_ >= settings_.max_visits) && !control_.stop_requested();
-    }
+    [[nodiscard]] bool at_limit() const { return settings_.max_visits >= 0 && visits_ >= settings_.max_visits; }
+    [[nodiscard]] bool may_go_on() const { return !at_limit() && !control_.stop_requested(); }
     [[nodiscard]] Status stop_reason() const {
         if (control_.cancelled()) return Status::stopped;
         return control_.out_of_time() ? Status::time_limit : Status::max_iterations;

@@ -124,7 +124,7 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
     double worst = 0.0;
     const double negligible = std::isfinite(violation_) ? kNegligible * violation_ : 0.0;
     for (std::size_t t = 0; t < loop_.size(); ++t) {
-        if (static_cast<Index>(t) % kCheckEvery == 0 && !may_go_on()) return -1.0;
+        if (at_limit() || (static_cast<Index>(t) % kCheckEvery == 0 && !may_go_on())) return -1.0;
         prepare(t);
         const Index i = loop_[t];
         const double distance = used_only ? visit_used(i) : visit(i);

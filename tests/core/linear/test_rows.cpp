@@ -154,6 +154,20 @@ TEST(linear_rows_do_not_depend_on_the_threads) {
     }
 }
 
+TEST(linear_rows_without_their_centre) {
+    Random random(304);
+    const Matrix x = short_numbers(0.2, random);
+    const auto order = random.permutation(x.rows);
+    Matrix moved = x;
+    std::vector<double> shift(x.columns);
+    for (double& s : shift) s = 0.25 * static_cast<double>(random.below(9));
+    for (Index i = 0; i < x.rows; ++i) {
+        for (Index f = 0; f < x.columns; ++f) moved.at(i, f) -= shift[f];
+    }
+    check_rows(LinearRows<float>(x.dense(), order, {}, shift), moved, order, true);
+    check_rows(LinearRows<double>(Floats(x).view(), order, {}, shift), moved, order, true);
+}
+
 TEST(linear_rows_of_nothing) {
     for (const auto& [n, features] : {std::pair<Index, Index>{0, 3}, {3, 0}, {3, 4}}) {
         const Matrix x(n, features);

@@ -418,6 +418,9 @@ TEST(the_exponentiated_gradient_has_the_same_machine) {
         const auto report = train_linear(request, control);
         check_solved(problem, gram, request, report);
         CHECK_CLOSE(report.objectives.dual, expected.objectives.dual, 1e-2 * expected.objectives.dual);
+        Control cancelled;
+        cancelled.cancel();
+        CHECK(train_linear(request, cancelled).status == Status::stopped);
         request.settings.max_visits = 100;
         const auto limited = run(request);
         CHECK(limited.status == Status::max_iterations && limited.visits[0] <= 101);

@@ -112,6 +112,38 @@ TEST(no_dual_point_is_above_a_primal_one) {
     });
 }
 
+TEST(a_centre_is_made_up_for_by_the_bias) {
+    Random random(352);
+    const LinearProblem problem(4, 60, 6, 1.0, 353);
+    const DataView view = problem.x.dense();
+    const LinearData data{view, problem.order, problem.labels, problem.upper, 4};
+    std::vector<double> centre(6), shift(4);
+    for (double& c : centre) c = random.normal();
+    for (double& s : shift) s = random.normal();
+    LinearData centred = data;
+    centred.centre = centre;
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        const auto any = fixtures::coefficients_of(fixtures::feasible_rows(loss, problem, random), 4);
+        LinearState plain, moved;
+        sum_up(data, any, plain);
+        sum_up(centred, any, moved);
+        for (Index e = 0; e < 24; ++e) {
+            CHECK_CLOSE(moved.weights[e], plain.weights[e] - centre[e / 4] * plain.sums[e % 4], 1e-11);
+        }
+        // Weights of sums that are zero do not see it, and the bias that is told is for examples as they are.
+        const auto point = balanced<Loss>(data, any);
+        const auto found = evaluate(loss, centred, point, 0.0, shift, {});
+        std::vector<double> bias = shift;
+        for (Index e = 0; e < 24; ++e) bias[e % 4] -= centre[e / 4] * found.weights[e];
+        const auto expected = evaluate(loss, data, point, 0.0, bias, {});
+        for (Index e = 0; e < 24; ++e) CHECK_CLOSE(found.weights[e], expected.weights[e], 1e-11);
+        for (Index m = 0; m < 4; ++m) CHECK_CLOSE(found.bias[m], bias[m], 1e-11);
+        CHECK_CLOSE(found.objectives.primal, expected.objectives.primal, 1e-11 * expected.objectives.primal);
+        CHECK_CLOSE(found.objectives.dual, expected.objectives.dual, 1e-11 * expected.objectives.primal);
+    });
+}
+
 TEST(linear_states_do_not_depend_on_the_threads) {
     Random random(345);
     const LinearProblem problem(3, 2300, 4, 1.0, 346);
