@@ -1006,6 +1006,15 @@ def test_a_stopped_fit_is_feasible_and_tells_the_truth(Machine, bias, limit):
 
 
 @every_machine
+@pytest.mark.parametrize("max_iter", [0, 64, 1000])
+def test_max_iter_is_the_most_steps(Machine, max_iter):
+    X, y = digits(300)
+    machine = sequential(Machine, tol=1e-6, max_iter=max_iter)
+    limited(machine, X, y)
+    assert np.max(machine.n_iter_) <= max_iter
+
+
+@every_machine
 def test_a_time_limit_is_kept(Machine):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4000, 30)), rng.integers(0, 5, 4000)
@@ -1155,7 +1164,7 @@ def test_dual_never_exceeds_primal_even_by_rounding(bias, seed):
 @every_machine
 @pytest.mark.parametrize("bias", [None, "regularized"])
 def test_data_that_are_not_centred_are_slow_but_no_matter_of_rounding(Machine, bias):
-    # "precision: rounding hides the rest" after half a second, at a gap of 0.003 to 0.8 with the default tol: the solver
+    # "precision: rounding hides the rest" after half a second, at a gap of 0.003 to 0.8 with the default tol: it
     # gives up when the gap has not fallen by a tenth in 50 attempts.
     X, y = np.random.default_rng(0).normal(loc=100.0, size=(100, 2)), np.arange(100) % 3
     machine = sequential(Machine, bias=bias, time_limit=1.0)
@@ -1181,16 +1190,6 @@ def test_a_solver_that_is_slow_does_not_blame_rounding(Machine, bias, C, tol, k,
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)
     assert machine.stop_reason_ != "precision" or machine.duality_gap_ < 1e-12
-
-
-@every_machine
-@pytest.mark.parametrize("max_iter", [0, 64, 1000])
-def test_max_iter_is_the_most_steps(Machine, max_iter):
-    # max_iter=0 takes 64 steps, 64 takes 128: the limit gets one more, and is looked at only every 64 visits.
-    X, y = digits(300)
-    machine = sequential(Machine, tol=1e-6, max_iter=max_iter)
-    limited(machine, X, y)
-    assert np.max(machine.n_iter_) <= max_iter
 
 
 @every_machine

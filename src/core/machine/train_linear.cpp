@@ -99,6 +99,13 @@ Solved solve_bounded(const Part<Loss>& part, Solver& solver, double weight, cons
 template <class Loss, class Real>
 Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<Real>& rows, double weight,
                                        Control& control, const Workers& workers) {
+    if (control.stop_requested()) {  // the rows may not all be there
+        Solved solved;
+        solved.coefficients = Coefficients(rows.size());
+        solved.status = control.cancelled() ? Status::stopped : Status::time_limit;
+        solved.state = evaluate(part.loss, part.problem, solved.coefficients, weight, {}, workers);
+        return solved;
+    }
     ExponentiatedGradient<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes,
                                              rows, part.settings.max_visits, part.settings.seed, control);
     solver.start(weight);
@@ -161,13 +168,6 @@ template <class Loss, class Real>
 Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& control, ThreadPool& pool) {
     const Workers workers{&pool, nullptr};  // the certificate is for the point where the solver was stopped
     const double weight = part.request.bias == BiasKind::regularized ? 1.0 : 0.0;
-    if (control.stop_requested()) {  // the rows may not all be there
-        Solved solved;
-        solved.coefficients = Coefficients(rows.size());
-        solved.status = control.cancelled() ? Status::stopped : Status::time_limit;
-        solved.state = evaluate(part.loss, part.problem, solved.coefficients, weight, {}, workers);
-        return solved;
-    }
     if (part.request.method == LinearMethod::exponentiated_gradient) {
         if constexpr (std::is_same_v<Loss, CrammerSinger>) {
             return solve_by_exponentiated_gradient(part, rows, weight, control, workers);
