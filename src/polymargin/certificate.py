@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.machines._binary import BinaryMachine
-from polymargin.machines._data import Matrix, checked_examples
+from polymargin.machines._data import Matrix, checked_examples, dense
 from polymargin.machines._machine import KernelMachine, checked_weights
 from polymargin.machines._solution import Floats, Ints, TrainingSet, relative_gap
 from polymargin.machines._together import TogetherMachine
@@ -163,7 +163,7 @@ def _soft_or_hard(square: float, losses: float, margins: Floats, hard: NDArray[n
 
 
 def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet) -> Certificate:
-    B = machine.dual_coef_.T
+    B = dense(machine.dual_coef_.T)
     members = np.arange(len(machine.support_))
     codes = training.class_of(np.arange(len(training.order)))
     expansion = _products(machine, X, training.order, members, B)

@@ -1147,14 +1147,9 @@ def test_silent_by_default_and_verbose_on_request(Machine, solver, capfd):
     np.testing.assert_array_equal(quiet.coef_, loud.coef_)
 
 
-# Not right yet
-
-
 @pytest.mark.parametrize("seed", [4, 42, 49])
 @pytest.mark.parametrize("bias", [None, "regularized"])
 def test_dual_never_exceeds_primal_even_by_rounding(bias, seed):
-    # As the decomposition has it. When every coefficient is at a limit, both objectives are equal but for rounding, and
-    # the gap is reported as -3e-16.
     X, y = random_classes(3, n=40, n_features=12, seed=seed)
     machine = converged(sequential(WestonWatkinsSVC, C=0.01, bias=bias, tol=EXACT), X, y)
     assert machine.dual_objective_ <= machine.primal_objective_
@@ -1164,8 +1159,6 @@ def test_dual_never_exceeds_primal_even_by_rounding(bias, seed):
 @every_machine
 @pytest.mark.parametrize("bias", [None, "regularized"])
 def test_data_that_are_not_centred_are_slow_but_no_matter_of_rounding(Machine, bias):
-    # "precision: rounding hides the rest" after half a second, at a gap of 0.003 to 0.8 with the default tol: it
-    # gives up when the gap has not fallen by a tenth in 50 attempts.
     X, y = np.random.default_rng(0).normal(loc=100.0, size=(100, 2)), np.arange(100) % 3
     machine = sequential(Machine, bias=bias, time_limit=1.0)
     with warnings.catch_warnings():
@@ -1177,13 +1170,12 @@ def test_data_that_are_not_centred_are_slow_but_no_matter_of_rounding(Machine, b
 @pytest.mark.parametrize(
     ("Machine", "bias", "C", "tol", "k", "seed"),
     [
-        (OneVsRestSVC, None, 10.0, 1e-9, 3, 3),  # gap 5e-7
-        (WestonWatkinsSVC, "free", 10.0, 1e-6, 3, 1),  # 1e-5
-        (CrammerSingerSVC, "free", 100.0, 1e-6, 2, 3),  # 2e-4
+        (OneVsRestSVC, None, 10.0, 1e-9, 3, 3),
+        (WestonWatkinsSVC, "free", 10.0, 1e-6, 3, 1),
+        (CrammerSingerSVC, "free", 100.0, 1e-6, 2, 3),
     ],
 )
 def test_a_solver_that_is_slow_does_not_blame_rounding(Machine, bias, C, tol, k, seed):
-    # The same with a large C.
     X, y = random_classes(k, n=40, seed=seed)
     machine = sequential(Machine, C=C, bias=bias, tol=tol, time_limit=1.0)
     with warnings.catch_warnings():
@@ -1196,8 +1188,6 @@ def test_a_solver_that_is_slow_does_not_blame_rounding(Machine, bias, C, tol, k,
 @pytest.mark.parametrize("bias", [None, "free"])
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
 def test_single_precision_is_only_for_numbers_that_fit_into_it(Machine, bias, scale):
-    # With n k > 16384 and tol >= 1e-5: coefficients about 1 / scale^2 are 0 or infinite as float. The dual objective is
-    # 0 or negative with stop_reason_ "precision", or NaN with duality_gap_ 0 and converged_ (bias="free", 1e-25).
     X, y = digits(1700)
     expected = converged(sequential(Machine, C=0.01, bias=bias, tol=1e-2), X, y)
     machine = converged(sequential(Machine, C=0.01 / scale**2, bias=bias, tol=1e-2, time_limit=0.5), scale * X, y)
@@ -1208,7 +1198,6 @@ def test_single_precision_is_only_for_numbers_that_fit_into_it(Machine, bias, sc
 @every_machine
 @every_container
 def test_a_huge_value_to_predict_gives_finite_scores_or_an_error_that_names_it(Machine, container):
-    # Infinite scores, NaN for sparse rows; the decomposition names row and column.
     X, y = separable(60)
     machine = sequential(Machine, C=1e5).fit(1e-3 * X, y)
     X[7, 1] = 1.7e308
@@ -1223,7 +1212,6 @@ def test_a_huge_value_to_predict_gives_finite_scores_or_an_error_that_names_it(M
 
 @every_together
 def test_the_certificate_takes_sparse_coefficients(monkeypatch, Machine):
-    # ValueError: setting an array element with a sequence. For the 2^26 coefficients that make them sparse.
     X, y = random_classes(5, n=60, seed=1)
     monkeypatch.setattr(_linear, "_DENSE", 10)
     machine = sequential(Machine, C=0.1).fit(X, y)
@@ -1233,7 +1221,6 @@ def test_the_certificate_takes_sparse_coefficients(monkeypatch, Machine):
 
 @pytest.mark.parametrize("bias", [None, "regularized"])
 def test_a_hard_margin_without_a_free_bias_is_refused_for_its_cost(bias):
-    # It is told that it needs kernel='linear', which it has; what it needs is a finite C.
     X, y = separable(60)
     with pytest.raises(ValueError, match=r"finite C|hard margin"):
         OneVsRestSVC(C=np.inf, kernel="linear", bias=bias).fit(X, y)

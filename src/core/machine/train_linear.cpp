@@ -53,16 +53,18 @@ struct Part {
     std::span<const double> start_bias;
 };
 
-/// Whether a gap still falls: not when it has not for a while.
+/// Whether a gap can still fall: not when it has not for a while and rounding may be the reason.
+template <class Real>
 class Progressing {
   public:
     bool operator()(double gap) {
-        idle_ = gap < 0.9 * best_ ? 0 : idle_ + 1;
+        idle_ = gap < 0.999 * best_ ? 0 : idle_ + 1;
         best_ = std::min(best_, gap);
-        return idle_ < kPatience;
+        return idle_ < kPatience || (std::is_same_v<Real, double> && gap > kRounding);
     }
 
   private:
+    static constexpr double kRounding = 1e-12;
     static constexpr int kPatience = 50;
     double best_ = std::numeric_limits<double>::infinity();
     int idle_ = 0;
@@ -77,10 +79,10 @@ struct Solved {
 
 /// Solve for a bias that is part of the weights, or for none. The solver's own guess of the gap says when to look; what
 /// counts is the gap recomputed from the coefficients, in double. `again` gets what was found when it is not enough.
-template <class Loss, class Solver, class Again>
+template <class Real, class Loss, class Solver, class Again>
 Solved solve_bounded(const Part<Loss>& part, Solver& solver, double weight, const Workers& workers, Again&& again) {
     Solved solved;
-    Progressing progressing;
+    Progressing<Real> progressing;
     double wanted = part.request.gap;
     while (true) {
         solved.status = solver.run(wanted);
@@ -109,7 +111,7 @@ Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<
     ExponentiatedGradient<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes,
                                              rows, part.settings.max_visits, part.settings.seed, control);
     solver.start(weight);
-    Solved solved = solve_bounded(part, solver, weight, workers, [](const LinearState&) {});
+    Solved solved = solve_bounded<Real>(part, solver, weight, workers, [](const LinearState&) {});
     solved.visits = solver.visits();
     return solved;
 }
@@ -131,7 +133,7 @@ template <class Loss, class Real>
 Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double scale, const Workers& workers) {
     constexpr double inner_share = 0.1, unchanged = 0.01, finest = 1e-14;
     Solved solved;
-    Progressing progressing;
+    Progressing<Real> progressing;
     std::vector<double> shift(part.start_bias.begin(), part.start_bias.end());
     shift.resize(part.problem.classes, 0.0);
     if (!part.start_bias.empty()) move_to_centre(part.problem, solver.coefficients(), shift);
@@ -189,8 +191,8 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& cont
         solved = solve_free(part, solver, scale > 0.0 ? scale : 1.0, workers);
     } else {
         solver.set_bias(weight, {});
-        solved = solve_bounded(part, solver, weight, workers,
-                               [&](const LinearState& state) { solver.set_weights(state.weights); });
+        solved = solve_bounded<Real>(part, solver, weight, workers,
+                                     [&](const LinearState& state) { solver.set_weights(state.weights); });
     }
     solved.visits = solver.visits();
     return solved;
@@ -276,6 +278,20 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& 
     return report;
 }
 
+/// Whether all numbers of a machine are far from the ends of single precision: coefficients are of the order of C, and
+/// scores of that of C |x|^2.
+bool moderate(const LinearRequest& request) {
+    constexpr double small = 1e-12, large = 1e12;
+    const auto [least, most] = std::ranges::minmax(request.upper);
+    double norm = 0.0;
+    for (const Index row : request.order) {
+        double square = 0.0;
+        for_entries(request.data, row, [&](Index, double v) { square += v * v; });
+        norm = std::max(norm, square);
+    }
+    return least >= small && most <= large && norm <= large && (norm == 0.0 || norm >= small);
+}
+
 }  // namespace
 
 LinearReport train_linear(const LinearRequest& request, Control& control) {
@@ -283,7 +299,8 @@ LinearReport train_linear(const LinearRequest& request, Control& control) {
         throw std::invalid_argument("C must be positive and finite for every example");
     }
     ThreadPool pool(request.threads);
-    const bool single = request.gap >= kSingleGap && std::ssize(request.order) * request.classes > kSmall / 64;
+    const bool single =
+        request.gap >= kSingleGap && moderate(request) && std::ssize(request.order) * request.classes > kSmall / 64;
     return std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;

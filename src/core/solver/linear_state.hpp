@@ -34,6 +34,7 @@ struct LinearState {
 
     [[nodiscard]] double gap() const {
         const double scale = std::max(std::abs(objectives.primal), std::abs(objectives.dual));
+        if (!std::isfinite(scale)) return std::numeric_limits<double>::infinity();
         return scale > 0.0 ? (objectives.primal - objectives.dual) / scale : 0.0;
     }
 };
@@ -117,6 +118,9 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
         state.violation = std::max(state.violation, part.violation);
     }
     state.objectives = {.primal = 0.5 * square + losses, .dual = -0.5 * square - linear};
+    // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
+    auto& [primal, dual] = state.objectives;
+    if (primal < dual && dual - primal <= 1e-12 * std::abs(dual)) primal = dual;
     return state;
 }
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from polymargin import _core
 from polymargin.machines._cutting_plane import solve_cutting_plane
-from polymargin.machines._data import Matrix, core_data
+from polymargin.machines._data import Matrix, core_data, dense
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
 
 LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
@@ -153,7 +153,16 @@ class LinearSolverMixin:
         weights = self.__dict__.get("_linear_weights")
         if weights is None:
             return super()._all_scores(X)  # type: ignore[misc]
-        return np.asarray(X @ weights, dtype=np.float64) + self.intercept_
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(X @ weights, dtype=np.float64) + self.intercept_
+        if not np.all(np.isfinite(scores)):
+            row = int(np.argmin(np.isfinite(scores).all(axis=1)))
+            values = np.abs(dense(X[[row]])).ravel()
+            raise ValueError(
+                f"the value in row {row}, column {int(values.argmax())} is too large: its score overflows. Scale the "
+                "data, for example with StandardScaler"
+            )
+        return scores
 
     def _weights(self) -> Floats:
         weights = self.__dict__.get("_linear_weights")

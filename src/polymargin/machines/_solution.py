@@ -84,7 +84,7 @@ class TogetherSolution(Solution):
 
 def relative_gap(primal: float, dual: float) -> float:
     """Return (primal - dual) / max(|primal|, |dual|), 0 when both are 0, inf while there is no primal point."""
-    if np.isinf(primal):
+    if not np.isfinite(primal) or not np.isfinite(dual):
         return float("inf")
     scale = max(abs(primal), abs(dual))
     return (primal - dual) / scale if scale > 0 else 0.0

@@ -131,8 +131,8 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
         if chosen_solver(self, len(training.order)) == "decomposition":
             if self.bias != "free":
                 raise ValueError(
-                    f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear'; "
-                    "binary machines on other kernels have a free bias"
+                    f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear' and a finite C; "
+                    "otherwise binary machines have a free bias"
                 )
             return super()._solve(X, y, kernel, training, classes)
         labels = training.class_of(np.arange(len(training.order)))
