@@ -12,8 +12,8 @@
 namespace polymargin {
 namespace {
 
-/// Up to this many numbers are solved in double from the start: it costs next to nothing.
-constexpr Index kSmall = 1 << 20;
+/// Up to this many coefficients are solved for in double from the start: it costs next to nothing.
+constexpr Index kSmall = 1 << 14;
 /// Gaps that single precision can close.
 constexpr double kSingleGap = 1e-5;
 
@@ -104,7 +104,7 @@ Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<
     if (control.stop_requested()) {  // the rows may not all be there
         Solved solved;
         solved.coefficients = Coefficients(rows.size());
-        solved.status = control.cancelled() ? Status::stopped : Status::time_limit;
+        solved.status = stop_reason(control);
         solved.state = evaluate(part.loss, part.problem, solved.coefficients, weight, {}, workers);
         return solved;
     }
@@ -300,7 +300,7 @@ LinearReport train_linear(const LinearRequest& request, Control& control) {
     }
     ThreadPool pool(request.threads);
     const bool single =
-        request.gap >= kSingleGap && moderate(request) && std::ssize(request.order) * request.classes > kSmall / 64;
+        request.gap >= kSingleGap && moderate(request) && std::ssize(request.order) * request.classes > kSmall;
     return std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;

@@ -80,10 +80,6 @@ bool independent(std::span<const BinaryProblem> problems, const GramStore<Real>&
     });
 }
 
-Status stop_reason(const Control& control) {
-    return control.cancelled() ? Status::stopped : Status::time_limit;
-}
-
 /// One problem from start to end, by the thread that calls.
 template <class Real>
 void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control& control) {

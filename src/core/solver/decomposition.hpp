@@ -116,7 +116,6 @@ class Decomposition {
         for (Index m = 0; m < classes_; ++m) row[m] = from.at(m, i);
     }
 
-    [[nodiscard]] Status stop_reason() const { return control_.cancelled() ? Status::stopped : Status::time_limit; }
     [[nodiscard]] bool fetch(std::span<const Index> examples);
     void load_block();
     void load_columns(std::span<const Index> slots, std::span<const char> fresh, std::span<const Index> ordered);

@@ -334,7 +334,7 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         control_.report({.done = 0, .total = 1, .iterations = iterations_, .violation = violation_});
         if (!(violation_ > tolerance)) return Status::converged;
         if (iterations_ >= last) return Status::max_iterations;
-        if (control_.stop_requested()) return stop_reason();
+        if (control_.stop_requested()) return stop_reason(control_);
         if (inseparable()) return Status::unbounded;
         if (settings_.gap > 0.0) {
             const auto [primal, dual] = objectives();
@@ -358,7 +358,7 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         }
         worst.append_to(wanted);
         working_.take_in(wanted, [this](Index i) { return at_rest(i); });
-        if (!fetch(working_.members())) return stop_reason();
+        if (!fetch(working_.members())) return stop_reason(control_);
         load_block();
         const Index limit = std::min(100 * working_.size(), last - iterations_);
         const double inner = std::max(tolerance / 2, violation_ * kInnerShare);

@@ -68,9 +68,7 @@ class ExponentiatedGradient {
         while (true) {
             double losses = 0.0;
             for (Index t = 0; t < n; ++t) {
-                if (t % kCheckEvery == 0 && control_.stop_requested()) {
-                    return control_.cancelled() ? Status::stopped : Status::time_limit;
-                }
+                if (t % kCheckEvery == 0 && control_.stop_requested()) return stop_reason(control_);
                 if (max_visits_ >= 0 && visits_ >= max_visits_) return Status::max_iterations;
                 losses += visit(static_cast<Index>(draw_.below(static_cast<std::size_t>(n))));
             }

@@ -86,10 +86,9 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
     struct Part {
         double losses = 0.0, linear = 0.0, violation = 0.0;
     };
-    constexpr Index size = 1024;
-    std::vector<Part> parts((n + size - 1) / size);
+    std::vector<Part> parts((n + Workers::kPart - 1) / Workers::kPart);
     workers.for_parts(n, [&](Range range) {
-        Part& part = parts[range.begin / size];
+        Part& part = parts[range.begin / Workers::kPart];
         std::vector<double> scores(k), gradient(k), row(k);
         for (Index i = range.begin; i < range.end; ++i) {
             const Example example{problem.labels[i], problem.bounds[i]};

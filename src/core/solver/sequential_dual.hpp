@@ -102,9 +102,8 @@ class SequentialDual {
     [[nodiscard]] Example example(Index i) const { return {labels_[i], bounds_[i]}; }
     [[nodiscard]] bool at_limit() const { return settings_.max_visits >= 0 && visits_ >= settings_.max_visits; }
     [[nodiscard]] bool may_go_on() const { return !at_limit() && !control_.stop_requested(); }
-    [[nodiscard]] Status stop_reason() const {
-        if (control_.cancelled()) return Status::stopped;
-        return control_.out_of_time() ? Status::time_limit : Status::max_iterations;
+    [[nodiscard]] Status reason_to_stop() const {
+        return control_.stop_requested() ? stop_reason(control_) : Status::max_iterations;
     }
 
     /// Visit all examples; false if it was ended early. Sets the guesses and the examples of the shrunk loops.

@@ -38,7 +38,6 @@ double SequentialDual<Loss, Real>::visit_used(Index i) {
         used_.push_back(example.label);
         row_.push_back(0.0);
     }
-    scores_.resize(std::max(scores_.size(), used_.size()));
     weights_.products(rows_.row(i), used_, scores_.data());
     for (std::size_t c = 0; c < used_.size(); ++c) scores_[c] += bias_row_[used_[c]];
     load_gradient(example.label);
@@ -183,7 +182,7 @@ template <RowLoss Loss, class Real>
 Status SequentialDual<Loss, Real>::run(double gap) {
     double best = std::numeric_limits<double>::infinity();
     for (int loops = 0;; ++loops) {
-        if (!full_loop()) return stop_reason();
+        if (!full_loop()) return reason_to_stop();
         control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guessed_gap_});
         if (guessed_gap_ <= gap || violation_ <= 0.0) return Status::converged;
         // What has added up in the weights and the norm may hide the rest.
@@ -193,7 +192,7 @@ Status SequentialDual<Loss, Real>::run(double gap) {
         }
         if (loops == kPatience) return Status::converged;
         if (settings_.shrinking && !shrunk_loops(settings_.cooling ? kCooling * violation_ : 0.0)) {
-            return stop_reason();
+            return reason_to_stop();
         }
     }
 }

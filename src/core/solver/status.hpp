@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/control.hpp"
+
 namespace polymargin {
 
 /// Why a solver stopped.
@@ -11,6 +13,11 @@ enum class Status {
     precision,  ///< rounding hides what is left of the violation
     unbounded,  ///< the hard margin does not exist
 };
+
+/// Why a control asks to stop.
+[[nodiscard]] inline Status stop_reason(const Control& control) {
+    return control.cancelled() ? Status::stopped : Status::time_limit;
+}
 
 /// As users know it.
 [[nodiscard]] constexpr const char* name_of(Status status) {

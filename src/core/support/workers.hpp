@@ -13,15 +13,17 @@ struct Workers {
     ThreadPool* pool = nullptr;
     const Control* control = nullptr;
 
+    /// Examples in a part, but for the last one.
+    static constexpr Index kPart = 1024;
+
     /// Call `work(part)` for consecutive parts of [0, count). Parts do not depend on the number of threads. After a
     /// stop request the rest is left undone.
     void for_parts(Index count, const std::function<void(Range)>& work) const {
-        constexpr Index size = 1024;
         const auto task = [&](Index part) {
             if (control != nullptr && control->stop_requested()) return;
-            work({part * size, std::min(count, (part + 1) * size)});
+            work({part * kPart, std::min(count, (part + 1) * kPart)});
         };
-        const Index parts = (count + size - 1) / size;
+        const Index parts = (count + kPart - 1) / kPart;
         if (pool != nullptr) return pool->for_each(parts, task);
         for (Index part = 0; part < parts; ++part) task(part);
     }

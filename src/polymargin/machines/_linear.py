@@ -29,6 +29,7 @@ class LinearSolution(Solution):
     weights: Floats  # features x columns
     intercept: Floats
     coefficients: sp.csr_array  # examples x columns
+    solver: str
 
 
 def chosen_solver(machine: Any, n_samples: int) -> str:
@@ -47,7 +48,7 @@ def chosen_solver(machine: Any, n_samples: int) -> str:
     return str(machine.solver)
 
 
-def train_in_core(
+def solve_linear(
     machine: Any,
     X: Matrix,
     y: NDArray[Any],
@@ -55,25 +56,14 @@ def train_in_core(
     labels: Ints,
     n_columns: int,
     loss: tuple[str, float],
+    solver: str,
     start: tuple[Ints, Floats, Floats] | None,
-    method: str = "sequential-dual",
 ) -> LinearSolution:
-    """Solve by the sequential dual or the exponentiated gradient method.
+    """Solve without kernel values; a label that is no column is an example of no class."""
 
-    A label that is no column is an example of no class.
-    """
-    if method == "exponentiated-gradient":
-        start = None  # it starts from a point of its own
-        if loss[0] != "crammer-singer" or machine.bias == "free":
-            raise ValueError(
-                "solver='exponentiated-gradient' is for CrammerSingerSVC with bias='regularized' or None; "
-                "use 'sequential-dual'"
-            )
-
-    heuristics = machine._heuristics
-
-    def train(budget_bytes: int, **options: Any) -> dict[str, Any]:  # there are no kernel values to keep
-        return _core.train_linear(
+    # There are no kernel values to keep, so the budget goes unused.
+    def in_core(budget_bytes: int, **options: Any) -> dict[str, Any]:
+        raw = _core.train_linear(
             core_data(X),
             training.order,
             training.upper,
@@ -83,43 +73,37 @@ def train_in_core(
             loss[1],
             machine.bias,
             start,
-            method=method,
+            method=solver,
             seed=_seed(machine.random_state),
-            shuffling=heuristics["shuffling"],
-            shrinking=heuristics["shrinking"],
-            cooling=heuristics["cooling"],
+            shuffling=machine._heuristics["shuffling"],
+            shrinking=machine._heuristics["shrinking"],
+            cooling=machine._heuristics["cooling"],
             **options,
         )
+        entries = (raw["coefficients"], raw["columns"], raw["starts"])
+        raw["coefficients"] = sp.csr_array(entries, shape=(len(training.order), n_columns))
+        raw["weights"] = raw["weights"].reshape(X.shape[1], n_columns)
+        return raw
 
-    raw = machine._run(X, y, 1, train, measure="gap")
-    raw["weights"] = raw["weights"].reshape(X.shape[1], n_columns)
-    raw["coefficients"] = sp.csr_array(
-        (raw["coefficients"], raw["columns"], raw["starts"]), shape=(len(training.order), n_columns)
-    )
-    return LinearSolution.of(raw)
+    def by_planes(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
+        rows = X[training.order]
+        raw = solve_cutting_plane(rows, labels, training.upper, n_columns, *loss, machine.bias, **options)
+        raw["weights"] = np.ascontiguousarray(raw["weights"].T)
+        return raw
+
+    if solver != "sequential-dual":
+        start = None  # the rivals start from points of their own
+        _refuse_rival(solver, machine.bias, loss[0])
+    train = by_planes if solver == "cutting-plane" else in_core
+    return LinearSolution.of(machine._run(X, y, 1, train, measure="gap") | {"solver": solver})
 
 
-def cutting_plane(
-    machine: Any,
-    X: Matrix,
-    y: NDArray[Any],
-    training: TrainingSet,
-    labels: Ints,
-    n_columns: int,
-    loss: tuple[str, float],
-) -> LinearSolution:
-    """Solve by the cutting-plane method."""
-    if machine.bias == "free":
-        raise ValueError(
-            "solver='cutting-plane' has no free bias: use bias='regularized' or None, or 'sequential-dual'"
-        )
-
-    def train(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
-        return solve_cutting_plane(X[training.order], labels, training.upper, n_columns, *loss, machine.bias, **options)
-
-    raw = machine._run(X, y, 1, train, measure="gap")
-    raw["weights"] = np.ascontiguousarray(raw["weights"].T)
-    return LinearSolution.of(raw)
+def _refuse_rival(solver: str, bias: str | None, loss: str) -> None:
+    """Raise ValueError where a rival of the sequential dual method does not apply."""
+    if bias == "free":
+        raise ValueError(f"solver={solver!r} has no free bias: use bias='regularized' or None, or 'sequential-dual'")
+    if solver == "exponentiated-gradient" and loss != "crammer-singer":
+        raise ValueError("solver='exponentiated-gradient' is for CrammerSingerSVC; use 'sequential-dual'")
 
 
 def _seed(random_state: Any) -> int:
@@ -143,7 +127,17 @@ class LinearSolverMixin:
         columns = sp.csc_array(coefficients[used].T)
         self.dual_coef_ = columns.toarray() if np.prod(columns.shape) <= _DENSE else columns
         self.intercept_ = solution.intercept
+        self.solver_used_ = solution.solver
         self._linear_weights = solution.weights
+
+    def _previous_rows(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
+        """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
+        example = self._previous_examples(training, classes)  # type: ignore[attr-defined]
+        if example is None:
+            return None
+        known = example >= 0
+        rows = np.ascontiguousarray(dense(self.dual_coef_.T[known]))
+        return example[known], rows.ravel(), np.ascontiguousarray(self.intercept_)
 
     def _forget_linear(self) -> None:
         """After a fit on kernel values the weights of an earlier one are of no use."""

@@ -27,7 +27,6 @@ from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples, core_data
 from polymargin.machines._kernel import KERNELS, Kernel, resolve_gamma
-from polymargin.machines._linear import chosen_solver
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 
@@ -252,7 +251,7 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.duality_gap_ = solution.gap
         self.stop_reason_ = solution.stop_reason
         self.converged_ = solution.stop_reason == "converged"
-        self.solver_used_ = chosen_solver(self, len(training.order)) if hasattr(self, "solver") else "decomposition"
+        self.solver_used_ = "decomposition"
         self.n_kernel_evaluations_ = int(solution.evaluations)
 
     def _warn(self, solution: Solution) -> None:

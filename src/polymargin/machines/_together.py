@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from polymargin import _core
-from polymargin.machines._data import Matrix, dense
+from polymargin.machines._data import Matrix
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
 from polymargin.machines._linear import (
@@ -20,8 +20,7 @@ from polymargin.machines._linear import (
     LinearSolution,
     LinearSolverMixin,
     chosen_solver,
-    cutting_plane,
-    train_in_core,
+    solve_linear,
 )
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
 from polymargin.machines._solution import Floats, Ints, TogetherSolution, TrainingSet
@@ -99,12 +98,10 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
     ) -> TogetherSolution | LinearSolution:
         labels = training.class_of(np.arange(len(training.order)))
-        start = self._previous(training, classes) if self.warm_start else None
+        start = self._previous_rows(training, classes) if self.warm_start else None
         solver = chosen_solver(self, len(training.order))
-        if solver == "cutting-plane":
-            return cutting_plane(self, X, y, training, labels, len(classes), self._loss())
         if solver in LINEAR_SOLVERS:
-            return train_in_core(self, X, y, training, labels, len(classes), self._loss(), start, solver)
+            return solve_linear(self, X, y, training, labels, len(classes), self._loss(), solver, start)
         train = partial(
             _core.train_together,
             kernel.training_data(X),
@@ -130,15 +127,6 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         self._store_support(X, training, solution.support, solution)
         self.dual_coef_ = np.ascontiguousarray(solution.rows.reshape(-1, training.n_classes).T)
         self.intercept_ = solution.intercept
-
-    def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
-        """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
-        example = self._previous_examples(training, classes)
-        if example is None:
-            return None
-        known = example >= 0
-        rows = dense(self.dual_coef_.T[known])
-        return example[known], np.ascontiguousarray(rows).ravel(), np.ascontiguousarray(self.intercept_)
 
     def _shape(self, n_classes: int) -> tuple[int, int]:
         return n_classes, n_classes

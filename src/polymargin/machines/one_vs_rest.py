@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from polymargin.machines._binary import BinaryMachine
-from polymargin.machines._data import Matrix, dense
+from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._linear import LinearSolution, LinearSolverMixin, chosen_solver, train_in_core
-from polymargin.machines._solution import Floats, Ints, TrainingSet
+from polymargin.machines._linear import LinearSolution, LinearSolverMixin, chosen_solver, solve_linear
+from polymargin.machines._solution import Ints, TrainingSet
 
 
 @with_shared_documentation
@@ -128,7 +128,8 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
         self.solver = solver
 
     def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
-        if chosen_solver(self, len(training.order)) == "decomposition":
+        solver = chosen_solver(self, len(training.order))
+        if solver == "decomposition":
             if self.bias != "free":
                 raise ValueError(
                     f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear' and a finite C; "
@@ -140,16 +141,7 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
             labels = labels - 1
         columns = self._shape(len(classes))[1]
         start = self._previous_rows(training, classes) if self.warm_start else None
-        return train_in_core(self, X, y, training, labels, columns, ("one-vs-rest", 1.0), start)
-
-    def _previous_rows(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
-        """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
-        example = self._previous_examples(training, classes)
-        if example is None:
-            return None
-        known = example >= 0
-        rows = np.ascontiguousarray(dense(self.dual_coef_.T[known]))
-        return example[known], rows.ravel(), np.ascontiguousarray(self.intercept_)
+        return solve_linear(self, X, y, training, labels, columns, ("one-vs-rest", 1.0), solver, start)
 
     def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
         if isinstance(solution, LinearSolution):
