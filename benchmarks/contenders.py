@@ -5,6 +5,7 @@ alone.
 """
 
 import logging
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def scikit_learn_svc(parameters: Parameters, **options: Any) -> Any:
     return SVC(C=parameters.C, gamma=parameters.gamma, **{"cache_size": PEER_CACHE_MB, **options})
 
 
-class Contender:
+class Contender(ABC):
     """What the worker asks of a contender. `threads` is fixed for the life of the process."""
 
     dtype: type = np.float64
@@ -84,15 +85,15 @@ class Contender:
         for name in set(vars(self)) - kept:
             setattr(self, name, None)
 
+    @abstractmethod
     def fit(self) -> None:
         """Train; this is what is timed."""
-        raise NotImplementedError
 
     def predict(self) -> NDArray:
         """Labels of the test rows; this is what is timed."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not predict: `predicts` says so")
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 (most have nothing to check)
         """Raise if the last call did not run the code it claims to run."""
 
     def facts(self) -> dict[str, Any]:
@@ -107,9 +108,9 @@ class Contender:
 class EstimatorContender(Contender):
     """A contender with scikit-learn's interface."""
 
+    @abstractmethod
     def make(self) -> Any:
         """Build a fresh estimator for the data at hand."""
-        raise NotImplementedError
 
     def fit(self) -> None:
         self.model = self.make().fit(self.data.X_train, self.data.y_train)
@@ -218,7 +219,7 @@ class Intelex(EstimatorContender):
         p = self.data.source.one_vs_one
         return SVC(C=p.C, gamma=p.gamma, cache_size=PEER_CACHE_MB, n_jobs=self.threads)
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 (most have nothing to check)
         said, self.messages[:] = list(self.messages), []
         if len(said) == 0 or not all("running accelerated version" in message for message in said):
             raise RuntimeError(f"scikit-learn-intelex did not run its own code: {said}")

@@ -4,6 +4,7 @@ There is no bias and C is 1 for everybody. What counts as precise differs from c
 ladder of its own settings, and the race compares what objective they lead to.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ MANY = 100_000
 PRODUCTS = 5
 
 
-class LinearContender:
+class LinearContender(ABC):
     """What the worker asks of a contender. Machine and threads are fixed for the life of the process."""
 
     ladder: tuple[float | str, ...] = EPSILONS
@@ -44,13 +45,9 @@ class LinearContender:
         """Free the last model outside the clock."""
         self.model = None
 
+    @abstractmethod
     def fit(self, precision: Any) -> None:
         """Train; this is what is timed."""
-        self.model = self.make(precision).fit(self.rows, self.data.y_train)
-
-    def make(self, precision: float) -> Any:
-        """Build a fresh estimator, for contenders with scikit-learn's interface."""
-        raise NotImplementedError
 
     def weights(self) -> NDArray | None:
         """Classes x features, classes in order; None of those who fit nothing."""
@@ -89,7 +86,18 @@ def weights_without_bias(model: Any) -> NDArray:
     return model.coef_
 
 
-class Polymargin(LinearContender):
+class LinearEstimator(LinearContender):
+    """A contender with scikit-learn's interface."""
+
+    def fit(self, precision: float) -> None:
+        self.model = self.make(precision).fit(self.rows, self.data.y_train)
+
+    @abstractmethod
+    def make(self, precision: float) -> Any:
+        """Build a fresh estimator."""
+
+
+class Polymargin(LinearEstimator):
     """Ours. The last rungs are there so that the optimum is known better than the finest level of the race."""
 
     ladder = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5)
@@ -127,7 +135,7 @@ class Liblinear(LinearContender):
         return columns[:, np.argsort(self.model.get_labels())].T
 
 
-class ScikitLearn(LinearContender):
+class ScikitLearn(LinearEstimator):
     """scikit-learn's copy of LIBLINEAR; it converts the rows inside `fit`, so that is in its time."""
 
     def make(self, precision: float) -> Any:
@@ -137,7 +145,7 @@ class ScikitLearn(LinearContender):
         return LinearSVC(C=C, multi_class="crammer_singer", tol=precision, **options)
 
 
-class Snapml(LinearContender):
+class Snapml(LinearEstimator):
     """Snap ML; it computes in float32, so it gets that."""
 
     ladder = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5)
@@ -156,7 +164,7 @@ class Snapml(LinearContender):
         )
 
 
-class Lightning(LinearContender):
+class Lightning(LinearEstimator):
     """sklearn-contrib-lightning's dual coordinate descent, which has no bias."""
 
     def make(self, precision: float) -> Any:

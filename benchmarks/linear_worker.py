@@ -3,31 +3,17 @@
 The difference is what is asked: a fit at a given precision, answered with the primal objective of its weights.
 """
 
-import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from worker import Worker, claim_standard_output, plain, thread_environment, timed
+from worker import Worker, serve, timed
 
 
 class LinearWorker(Worker):
     """The parent's handle; `contender` is ``machine/name``."""
 
-    def __init__(self, contender: str, threads: int, timeout: float) -> None:
-        self.timeout = timeout
-        self.errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed with the worker)
-        self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__)), contender, str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-            env=thread_environment(threads),
-            start_new_session=True,
-        )
+    script = Path(__file__)
 
 
 class Service:
@@ -75,19 +61,5 @@ class Service:
         return {}
 
 
-def serve(contender: str, threads: int) -> None:
-    """Answer requests until the parent closes the pipe."""
-    channel = claim_standard_output()
-    service: Service | None = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            service = service or Service(contender, threads)
-            answer = getattr(service, request.pop("do"))(**request)
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer, default=plain), file=channel, flush=True)
-
-
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(Service, sys.argv[1], int(sys.argv[2]))

@@ -33,11 +33,13 @@ def thread_environment(threads: int) -> dict[str, str]:
 class Worker:
     """The parent's handle of one worker process."""
 
+    script = Path(__file__)
+
     def __init__(self, contender: str, threads: int, timeout: float) -> None:
         self.timeout = timeout
         self.errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed with the worker)
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__)), contender, str(threads)],
+            [sys.executable, str(self.script), contender, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -160,14 +162,14 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def serve(contender: str, threads: int) -> None:
+def serve(make_service: Callable[[str, int], Any], contender: str, threads: int) -> None:
     """Answer requests until the parent closes the pipe."""
     channel = claim_standard_output()
-    service: Service | None = None
+    service: Any = None
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            service = service or Service(contender, threads)
+            service = service or make_service(contender, threads)
             answer = getattr(service, request.pop("do"))(**request)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
@@ -175,4 +177,4 @@ def serve(contender: str, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(Service, sys.argv[1], int(sys.argv[2]))
