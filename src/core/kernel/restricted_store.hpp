@@ -14,7 +14,7 @@ class RestrictedStore {
     RestrictedStore(GramStore<Real>& from, std::span<const Index> members)
         : points_(from.engine().row_points(), members),
           engine_(from.engine().kernel(), points_, points_, from.engine().blas()),
-          store_(engine_, from.unused_bytes() - points_.owned_bytes(), from.pool(), from.control()) {
+          store_(engine_, allowance(from) - points_.owned_bytes(), from.pool(), from.control()) {
         if (from.whole()) store_.copy_whole(from, members);
     }
 
@@ -28,6 +28,12 @@ class RestrictedStore {
     [[nodiscard]] GramStore<Real>& store() { return store_; }
 
   private:
+    /// Rows of another length do not fill the gaps that the freed ones leave: some of the memory is lost to them.
+    [[nodiscard]] static Index allowance(const GramStore<Real>& from) {
+        const Index unused = from.unused_bytes();
+        return from.whole() ? unused : unused - unused / 8;
+    }
+
     Points<Real> points_;
     KernelEngine<Real> engine_;
     GramStore<Real> store_;
