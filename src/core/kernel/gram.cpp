@@ -55,7 +55,7 @@ void mirror(const Real* from, Real* to, Index rows, Index columns, Index stride)
 template <class Real>
 GramStore<Real>::GramStore(const KernelEngine<Real>& engine, Index budget_bytes, ThreadPool& pool,
                            const Control& control)
-    : engine_(engine), budget_(budget_bytes), pool_(pool), control_(control), memory_(chunk_bytes(budget_bytes)) {}
+    : engine_(engine), budget_(budget_bytes), pool_(&pool), control_(&control), memory_(chunk_bytes(budget_bytes)) {}
 
 template <class Real>
 Index GramStore<Real>::capacity(Index length) const {
@@ -65,43 +65,51 @@ Index GramStore<Real>::capacity(Index length) const {
 }
 
 template <class Real>
+void GramStore<Real>::clear() {
+    shared_.clear();
+    tables_.clear();
+    missing_.clear();
+    squares_.clear();
+    square_values_.clear();
+    memory_ = RowMemory<Real>(chunk_bytes(budget_));
+    overflowed_ = false;
+}
+
+template <class Real>
 void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
     // A task is one tile of an upper triangle, so that the work is even.
     struct Tile {
-        const Square* square;
+        Square square;
         Range rows, columns;
     };
-    squares_.clear();
-    squares_.reserve(ranges.size());
     Index entries = 0;
     for (const Range range : ranges) entries += range.size() * padded<Real>(range.size());
-    square_values_ = Buffer<Real>(entries);
     std::vector<Tile> tiles;
-    Real* values = square_values_.data();
+    Real* values = square_values_.emplace_back(entries).data();
     for (const Range range : ranges) {
         const Index stride = padded<Real>(range.size());
         squares_.push_back({range, stride, values});
         values += range.size() * stride;
         const auto parts = even_parts(range, kSymmetricTile);
         for (std::size_t r = 0; r < parts.size(); ++r) {
-            for (std::size_t c = r; c < parts.size(); ++c) tiles.push_back({&squares_.back(), parts[r], parts[c]});
+            for (std::size_t c = r; c < parts.size(); ++c) tiles.push_back({squares_.back(), parts[r], parts[c]});
         }
         evaluations_ += range.size() * (range.size() + 1) / 2;
     }
     std::vector<Index> all(size());
     std::iota(all.begin(), all.end(), Index{0});
-    pool_.for_each(std::ssize(tiles), [&](Index task) {
-        if (control_.stop_requested()) return;
+    pool_->for_each(std::ssize(tiles), [&](Index task) {
+        if (control_->stop_requested()) return;
         const auto& [square, rows, columns] = tiles[task];
         const auto at = [&](Index r, Index c) {
-            return square->values + (r - square->range.begin) * square->stride + c - square->range.begin;
+            return square.values + (r - square.range.begin) * square.stride + c - square.range.begin;
         };
         std::vector<Real*> out(rows.size());
         for (Index i = 0; i < rows.size(); ++i) out[i] = at(rows.begin + i, columns.begin);
         engine_.block(std::span(all).subspan(rows.begin, rows.size()), columns, out);
         if (rows.begin != columns.begin) {
             mirror(at(rows.begin, columns.begin), at(columns.begin, rows.begin), rows.size(), columns.size(),
-                   square->stride);
+                   square.stride);
         }
     });
 }
@@ -110,11 +118,12 @@ template <class Real>
 void GramStore<Real>::copy_whole(const GramStore& from, std::span<const Index> members) {
     const Index count = std::ssize(members), stride = padded<Real>(count);
     const Square& source = from.squares_.front();
-    square_values_ = Buffer<Real>(count * stride);
-    squares_.assign(1, {{0, count}, stride, square_values_.data()});
-    pool_.for_each(count, [&](Index i) {
+    clear();
+    Real* values = square_values_.emplace_back(count * stride).data();
+    squares_.push_back({{0, count}, stride, values});
+    pool_->for_each(count, [&](Index i) {
         const Real* row = source.values + members[i] * source.stride;
-        Real* out = square_values_.data() + i * stride;
+        Real* out = values + i * stride;
         for (Index j = 0; j < count; ++j) out[j] = row[members[j]];
     });
 }
@@ -144,6 +153,17 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
         std::erase_if(tables_, [](const auto& t) { return t.expired(); });
         tables_.push_back(table);
     }
+    return table;
+}
+
+template <class Real>
+std::shared_ptr<RowTable<Real>> GramStore<Real>::shared(Range range) {
+    auto& table = shared_[{range.begin, range.end}];
+    if (table && !table->last_use_.empty() && has_square(range)) {  // a square that came later has all of its rows
+        close(*table);
+        table.reset();
+    }
+    if (!table) table = open(range, range);
     return table;
 }
 
@@ -248,15 +268,15 @@ bool GramStore<Real>::fulfil() {
         for_blocks(std::ssize(g.rows), g.columns,
                    [&](Range rows, Range columns) { blocks.push_back({&g, rows, columns}); });
     }
-    pool_.for_each(std::ssize(blocks), [&](Index task) {
-        if (control_.stop_requested()) return;
+    pool_->for_each(std::ssize(blocks), [&](Index task) {
+        if (control_->stop_requested()) return;
         const auto& [group, rows, columns] = blocks[task];
         std::vector<Real*> out(group->out.begin() + rows.begin, group->out.begin() + rows.end);
         for (Real*& row : out) row += columns.begin - group->columns.begin;
         engine_.block(std::span(group->rows).subspan(rows.begin, rows.size()), columns, out);
     });
     ++round_;
-    return !control_.stop_requested();
+    return !control_->stop_requested();
 }
 
 template <class Real>

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernel/engine.hpp"
@@ -45,8 +47,16 @@ class GramStore {
   public:
     GramStore(const KernelEngine<Real>& engine, Index budget_bytes, ThreadPool& pool, const Control& control);
 
-    /// Compute the matrix of each range against itself; needs `square_bytes` of the budget for each. Tables opened
-    /// before stay as they are.
+    /// Work with other threads, and for somebody else, from now on: a store may live longer than both.
+    void work_with(ThreadPool& pool, const Control& control) {
+        pool_ = &pool;
+        control_ = &control;
+    }
+    /// Forget all values. Tables opened before must not be read any more.
+    void clear();
+
+    /// Compute the matrix of each range against itself, beside those that are there; needs `square_bytes` of the
+    /// budget for each. Tables opened before stay as they are.
     void compute_squares(std::span<const Range> ranges);
     void compute_whole() { compute_squares(std::vector<Range>{{0, size()}}); }
     /// Take the whole matrix of these examples, in this order, from a store that has the whole one of all.
@@ -56,6 +66,8 @@ class GramStore {
     static Index square_bytes(Index size) { return size * padded<Real>(size) * static_cast<Index>(sizeof(Real)); }
 
     [[nodiscard]] std::shared_ptr<RowTable<Real>> open(Range rows, Range columns);
+    /// The table of a range against itself, which is kept: one for all problems that have these examples.
+    [[nodiscard]] std::shared_ptr<RowTable<Real>> shared(Range range);
     /// Free the rows of a table that nobody else will read.
     void close(RowTable<Real>& table);
 
@@ -68,16 +80,20 @@ class GramStore {
     [[nodiscard]] Index evaluations() const { return evaluations_; }
     /// Rows of `length` entries that can be held at once, whatever was held before.
     [[nodiscard]] Index capacity(Index length) const;
-    [[nodiscard]] ThreadPool& pool() { return pool_; }
+    [[nodiscard]] ThreadPool& pool() { return *pool_; }
     [[nodiscard]] const KernelEngine<Real>& engine() const { return engine_; }
-    [[nodiscard]] const Control& control() const { return control_; }
+    [[nodiscard]] const Control& control() const { return *control_; }
     [[nodiscard]] Index budget() const { return budget_; }
     /// Whether rows had to make room for others.
     [[nodiscard]] bool overflowed() const { return overflowed_; }
     /// What is left of the budget.
     [[nodiscard]] Index unused_bytes() const {
-        return budget_ - memory_.bytes() - square_values_.size() * static_cast<Index>(sizeof(Real));
+        Index squares = 0;
+        for (const Square& square : squares_) squares += square_bytes(square.range.size());
+        return budget_ - memory_.bytes() - squares;
     }
+    /// Whether there are values of single rows, which no square may displace.
+    [[nodiscard]] bool holds_rows() const { return memory_.bytes() > 0; }
     /// Count kernel values that were computed elsewhere for the same problems.
     void count_evaluations(Index count) { evaluations_ += count; }
 
@@ -102,15 +118,16 @@ class GramStore {
 
     const KernelEngine<Real>& engine_;
     Index budget_;
-    ThreadPool& pool_;
-    const Control& control_;
+    ThreadPool* pool_;
+    const Control* control_;
     Index evaluations_ = 0;
     std::int64_t round_ = 1;
     bool overflowed_ = false;
-    Buffer<Real> square_values_;  // all squares in one piece: large pages
+    std::vector<Buffer<Real>> square_values_;  // squares that were computed together in one piece: large pages
     std::vector<Square> squares_;
     RowMemory<Real> memory_;
     std::vector<std::weak_ptr<RowTable<Real>>> tables_;
+    std::map<std::pair<Index, Index>, std::shared_ptr<RowTable<Real>>> shared_;
     std::vector<Missing> missing_;
 };
 

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kernel/data.hpp"
@@ -15,48 +19,88 @@
 
 namespace polymargin {
 
-/// What every machine trains on.
+/// What every machine trains on, and what it may take.
 struct TrainingData {
     DataView data;
     KernelSpec kernel;
-    std::vector<Index> order;   ///< rows of `data` sorted by class; the engine's numbering
-    std::vector<double> upper;  ///< C_i, in that order
-    Index budget_bytes = 0;     ///< for kernel values and the ordered copy of the data
+    std::vector<Index> order;  ///< rows of `data` sorted by class; the engine's numbering
+    Index budget_bytes = 0;    ///< for kernel values and the ordered copy of the data
     int threads = 1;
+};
+
+/// What kernel values have to be exact enough for.
+struct Exactness {
+    double largest_bound = 0.0;  ///< no C_i is larger
+    double tolerance = 1e-3;     ///< no solver goes on below this violation
+
+    [[nodiscard]] static Exactness of(std::span<const double> upper, double tolerance) {
+        return {upper.empty() ? 0.0 : *std::max_element(upper.begin(), upper.end()), tolerance};
+    }
+    [[nodiscard]] bool covers(const Exactness& other) const {
+        return other.largest_bound <= largest_bound && other.tolerance >= tolerance;
+    }
 };
 
 /// Up to how many examples the whole kernel matrix is computed up front when every problem has all examples: most rows
 /// are then needed and symmetry saves half.
 inline constexpr Index kWholeLimit = 16 * kSmallProblem;
 
-template <class Real>
-Points<Real> make_points(const TrainingData& training, std::vector<double> shift, const Workers& workers) {
-    // A copy takes its memory out of the budget; a quarter of it at most, or rows would be recomputed too often.
-    const auto size = static_cast<Index>(training.order.size());
-    const bool copy = Points<Real>::copy_bytes(training.data, size) <= training.budget_bytes / 4;
-    return Points<Real>(training.data, training.order, std::move(shift), copy, workers);
-}
+/// The kernel of one data set: its examples, prepared once, and the values computed so far, which serve every later
+/// call. Data, kernel, precision and budget stay; problems, bounds, limits and the one who waits come with each call.
+/// One call at a time; a second thread waits.
+class KernelSession {
+  public:
+    KernelSession(TrainingData training, Exactness exactness, const Blas& blas)
+        : training_(std::move(training)), exactness_(exactness), blas_(blas) {}
 
-/// Choose the precision of the kernel and call `solve(store, points)` with an empty store of it. Small problems are
-/// solved in double, others in float if that is exact enough for `tolerance`.
-template <class Solve>
-auto with_store(const TrainingData& training, double tolerance, const Blas& blas, Control& control, Solve&& solve) {
-    ThreadPool pool(training.threads);
-    const Workers workers{&pool, &control};
-    const auto shift = centre(training.data, training.order, training.kernel, workers);
-    const auto solve_on = [&]<class Real>(const Points<Real>& points) {
-        const KernelEngine<Real> engine(training.kernel, points, points, blas);
-        GramStore<Real> store(engine, training.budget_bytes - points.owned_bytes(), pool, control);
-        return solve(store, points);
-    };
-    if (static_cast<Index>(training.order.size()) > kSmallProblem) {
-        const auto points = make_points<float>(training, shift, workers);
-        const double largest = *std::max_element(training.upper.begin(), training.upper.end());
-        if (single_precision_suffices(training.kernel, points.max_norm(), largest, tolerance / 2)) {
-            return solve_on(points);
-        }
+    /// Call `work(store, points)`, which must return something, with the store in the precision that was chosen: small
+    /// problems are solved in double, others in float if that is exact enough. The first call reads the data. A call
+    /// that was stopped or failed leaves values half computed: the next one begins anew.
+    template <class Work>
+    auto run(const Control& control, Work&& work) {
+        const std::lock_guard lock(mutex_);
+        ThreadPool pool(training_.threads);
+        Home home = is_empty(home_) ? make_home(pool, control) : std::exchange(home_, {});
+        auto answer = std::visit(
+            [&](auto& parts) {
+                parts->store.work_with(pool, control);
+                return work(parts->store, parts->points);
+            },
+            home);
+        if (!control.stop_requested()) home_ = std::move(home);
+        return answer;
     }
-    return solve_on(make_points<double>(training, shift, workers));
-}
+
+    [[nodiscard]] const TrainingData& training() const { return training_; }
+    [[nodiscard]] const Exactness& exactness() const { return exactness_; }
+    [[nodiscard]] const Blas& blas() const { return blas_; }
+
+  private:
+    /// Points, engine and store refer to each other, so they stay where they are.
+    template <class Real>
+    struct Parts {
+        Points<Real> points;
+        KernelEngine<Real> engine;
+        GramStore<Real> store;
+
+        Parts(Points<Real> from, const TrainingData& training, const Blas& blas, ThreadPool& pool,
+              const Control& control)
+            : points(std::move(from)),
+              engine(training.kernel, points, points, blas),
+              store(engine, training.budget_bytes - points.owned_bytes(), pool, control) {}
+    };
+    using Home = std::variant<std::unique_ptr<Parts<float>>, std::unique_ptr<Parts<double>>>;
+
+    [[nodiscard]] static bool is_empty(const Home& home) {
+        return std::visit([](const auto& parts) { return parts == nullptr; }, home);
+    }
+    [[nodiscard]] Home make_home(ThreadPool& pool, const Control& control) const;
+
+    TrainingData training_;
+    Exactness exactness_;
+    Blas blas_;
+    std::mutex mutex_;
+    Home home_;
+};
 
 }  // namespace polymargin

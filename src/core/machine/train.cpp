@@ -11,10 +11,9 @@ namespace {
 
 constexpr Index kFewFeatures = 64;
 
-/// Up to how many examples the whole kernel matrix is computed up front; pairs of classes need few of their rows.
-Index whole_limit(const TrainRequest& request) {
-    const auto all = static_cast<Index>(request.order.size());
-    const bool share_all = request.problems.size() > 1 && request.problems.front().size() == all;
+/// Up to how many of `all` examples the whole kernel matrix is computed up front; pairs of classes need few of its rows.
+Index whole_limit(std::span<const BinaryProblem> problems, Index all) {
+    const bool share_all = problems.size() > 1 && problems.front().size() == all;
     return share_all ? kWholeLimit : kSmallProblem;
 }
 
@@ -41,28 +40,43 @@ bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> c
     return squares + kMostApart * largest <= budget;
 }
 
+/// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What earlier
+/// problems left is used, and given up when it is in the way.
 template <class Real>
-TrainReport train_on(const TrainRequest& request, GramStore<Real>& store, const Points<Real>& points, const Blas& blas,
+void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
+    const Index n = store.size();
+    if (store.whole()) return;
+    if (n <= whole_limit(problems, n) && GramStore<Real>::square_bytes(n) <= store.budget()) {
+        store.clear();
+        return store.compute_whole();
+    }
+    if (store.holds_rows()) return;
+    auto classes = classes_of(problems);
+    std::erase_if(classes, [&](Range c) { return store.has_square(c); });
+    if (pairs_fit<Real>(problems, classes, store.unused_bytes())) {
+        if (!classes.empty()) store.compute_squares(classes);
+    } else {
+        store.clear();  // rows need the whole budget
+    }
+}
+
+template <class Real>
+TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const BinaryFamily& family, const Blas& blas,
                      Control& control) {
-    const Index n = points.size();
-    BinarySettings settings = request.settings;
+    const Index n = points.size(), before = store.evaluations();
+    BinarySettings settings = family.settings;
     // The products of few features cost little however few rows are computed together. Long rows are then better asked
     // for few at a time: the choice of the next ones knows more.
     if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
-    if (n <= whole_limit(request) && GramStore<Real>::square_bytes(n) <= store.budget()) {
-        store.compute_whole();
-    } else if (const auto classes = classes_of(request.problems);
-               pairs_fit<Real>(request.problems, classes, store.budget())) {
-        store.compute_squares(classes);
-    }
+    prepare(store, family.problems);
     if (store.whole() && n <= kSmallProblem) settings.polish = &blas;
     if (store.whole()) {  // rows cost nothing more: large working sets, quickly filled, save rounds
         settings.working_set = std::max<Index>(settings.working_set, 1536);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     }
     TrainReport report;
-    report.results = solve_binary<Real>(request.problems, request.upper, store, settings, control, request.starts);
-    report.evaluations = store.evaluations();
+    report.results = solve_binary<Real>(family.problems, family.upper, store, settings, control, family.starts);
+    report.evaluations = store.evaluations() - before;
     report.single_precision = std::is_same_v<Real, float>;
     report.whole_matrix = store.whole();
     return report;
@@ -70,9 +84,23 @@ TrainReport train_on(const TrainRequest& request, GramStore<Real>& store, const 
 
 }  // namespace
 
+TrainReport BinaryTrainer::solve(const BinaryFamily& family, Control& control) {
+    if (family.upper.size() != session_.training().order.size()) {
+        throw std::invalid_argument("upper must have a bound for each example");
+    }
+    const Exactness& promised = session_.exactness();
+    if (!promised.covers(Exactness::of(family.upper, family.settings.tolerance))) {
+        throw std::invalid_argument("the trainer was made for bounds up to " + std::to_string(promised.largest_bound) +
+                                    " and tolerances from " + std::to_string(promised.tolerance) + " on");
+    }
+    return session_.run(control, [&](auto& store, const auto& points) {
+        return solve_on(store, points, family, session_.blas(), control);
+    });
+}
+
 TrainReport train(const TrainRequest& request, const Blas& blas, Control& control) {
-    return with_store(request, request.settings.tolerance, blas, control,
-                      [&](auto& store, const auto& points) { return train_on(request, store, points, blas, control); });
+    const auto exactness = Exactness::of(request.upper, request.settings.tolerance);
+    return BinaryTrainer(request, exactness, blas).solve(request, control);
 }
 
 }  // namespace polymargin

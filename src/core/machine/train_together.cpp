@@ -85,7 +85,8 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
 }  // namespace
 
 TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control) {
-    return with_store(request, request.settings.tolerance, blas, control, [&](auto& store, const auto& points) {
+    KernelSession session(request, Exactness::of(request.upper, request.settings.tolerance), blas);
+    return session.run(control, [&](auto& store, const auto& points) {
         return std::visit([&](const auto& loss) { return solve_together(request, loss, store, points, blas, control); },
                           request.loss);
     });

@@ -22,7 +22,8 @@ enum class BiasKind {
 struct TogetherRequest : TrainingData {
     AnyLoss loss;
     BiasKind bias = BiasKind::none;
-    std::vector<Index> labels;  ///< class of each example, in the engine's numbering
+    std::vector<double> upper;  ///< C_i, in the engine's numbering
+    std::vector<Index> labels;  ///< class of each example, likewise
     Index classes = 0;
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
     std::vector<double> start_rows;    ///< their rows of coefficients,

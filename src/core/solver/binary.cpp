@@ -101,7 +101,6 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
                                       std::span<const BinaryStart> starts) {
     const auto total = static_cast<Index>(problems.size());
     std::vector<BinaryResult> results(problems.size());
-    SharedTables<Real> shared(store);
     Benches<Real> benches(store.engine());
     std::vector<std::unique_ptr<BinaryTask<Real>>> tasks;
     // The largest first: the small ones fill the gaps at the end.
@@ -110,7 +109,7 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
     std::stable_sort(queue.begin(), queue.end(),
                      [&](Index a, Index b) { return problems[a].size() > problems[b].size(); });
     for (const BinaryProblem& p : problems) {
-        for (const Range segment : p.segments) shared.get(segment);
+        for (const Range segment : p.segments) static_cast<void>(store.shared(segment));  // not by many threads
     }
     std::atomic<Index> next = 0, done = 0, iterations = 0;
     const auto solve_one = [&](Index index) {
@@ -120,7 +119,7 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
         BinaryTask<Real> task(problem, upper, settings, capacity, std::move(bench->block));
         if (problem.segments.size() > 1 && !store.whole()) bench->rows.open(problem.segments[0], problem.segments[1]);
         task.open_tables([&](Range a, Range b) {
-            if (a == b) return shared.get(a);
+            if (a == b) return store.shared(a);
             return store.whole() ? store.open(a, b) : bench->rows.table(a);
         });
         if (!starts.empty()) task.start_from(starts[index]);
@@ -146,7 +145,6 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
     const auto total = static_cast<Index>(problems.size());
     const auto [in_flight, capacity] = plan(problems, settings, store);
     std::vector<BinaryResult> results(problems.size());
-    SharedTables<Real> shared(store);
     struct Active {
         Index index;
         std::unique_ptr<BinaryTask<Real>> task;
@@ -167,7 +165,7 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
                 spare_blocks.pop_back();
             }
             auto task = std::make_unique<BinaryTask<Real>>(problems[next], upper, settings, capacity, std::move(block));
-            task->open_tables([&](Range a, Range b) { return a == b ? shared.get(a) : store.open(a, b); });
+            task->open_tables([&](Range a, Range b) { return a == b ? store.shared(a) : store.open(a, b); });
             if (!starts.empty()) task->start_from(starts[next]);
             task->choose();
             active.push_back({next++, std::move(task)});

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -21,23 +20,6 @@ namespace polymargin {
 
 template <class Real>
 using Table = std::shared_ptr<RowTable<Real>>;
-
-/// The tables that several problems read: rows of a segment against the same segment.
-template <class Real>
-class SharedTables {
-  public:
-    explicit SharedTables(GramStore<Real>& store) : store_(store) {}
-
-    Table<Real> get(Range segment) {
-        auto& table = tables_[{segment.begin, segment.end}];
-        if (!table) table = store_.open(segment, segment);
-        return table;
-    }
-
-  private:
-    GramStore<Real>& store_;
-    std::map<std::pair<Index, Index>, Table<Real>> tables_;
-};
 
 /// One binary problem under way: a point of its dual, its gradient, and the working set with its dense block.
 template <class Real>

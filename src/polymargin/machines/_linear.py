@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from polymargin import _core
 from polymargin.machines._cutting_plane import solve_cutting_plane
 from polymargin.machines._data import Matrix, core_data, dense
+from polymargin.machines._machine import seed_of
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
 
 LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
@@ -74,7 +74,7 @@ def solve_linear(
             machine.bias,
             start,
             method=solver,
-            seed=_seed(machine.random_state),
+            seed=seed_of(machine.random_state),
             shuffling=machine._heuristics["shuffling"],
             shrinking=machine._heuristics["shrinking"],
             cooling=machine._heuristics["cooling"],
@@ -104,11 +104,6 @@ def _refuse_rival(solver: str, bias: str | None, loss: str) -> None:
         raise ValueError(f"solver={solver!r} has no free bias: use bias='regularized' or None, or 'sequential-dual'")
     if solver == "exponentiated-gradient" and loss != "crammer-singer":
         raise ValueError("solver='exponentiated-gradient' is for CrammerSingerSVC; use 'sequential-dual'")
-
-
-def _seed(random_state: Any) -> int:
-    """Return the seed of the visiting order; None is always the same one, so that fits can be repeated."""
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
 class LinearSolverMixin:

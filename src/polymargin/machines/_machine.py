@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -173,8 +174,8 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             training = self._training_set(codes, classes, weight)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
             kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
-            solution = self._solve(X, y, kernel, training, classes)
             self._kernel = kernel
+            solution = self._solve(X, y, kernel, training, classes)
             self.classes_ = classes
             self._store(X, training, solution)
             self.fit_time_ = time.perf_counter() - started
@@ -205,7 +206,12 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if weight is not None:
             order = order[weight[order] > 0]
         bounds = np.searchsorted(codes[order], np.arange(len(classes) + 1))
-        return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), np.ascontiguousarray(upper[order]))
+        return TrainingSet(
+            order.astype(np.int64),
+            bounds.astype(np.int64),
+            np.ascontiguousarray(upper[order]),
+            np.ones(len(order)) if weight is None else weight[order],
+        )
 
     def _run(
         self,
@@ -217,7 +223,8 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """Call the core with what every machine passes, showing progress and listening to callbacks.
 
-        ``measure`` is what the solver stops on: its "violation" or the "gap".
+        ``measure`` is what the solver stops on: its "violation" or the "gap". A family of problems that ends before
+        all ``n_tasks`` are solved says so in its answer, as "n_solved".
         """
         tasks = FitTasks(self, X, y, n_tasks)
         with progress_bar(type(self).__name__, self.verbose, measure) as bar, one_blas_thread():
@@ -238,7 +245,7 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if bar is not None:
                 left = raw["violation"] if measure == "violation" else relative_gap(raw["primal"], raw["dual"])
                 bar(n_tasks, n_tasks, int(np.sum(raw["iterations"])), float(np.max(left)))
-        tasks.end(n_tasks)
+        tasks.end(raw.get("n_solved", n_tasks))
         return raw
 
     def _store_support(self, X: Matrix, training: TrainingSet, examples: Ints, solution: Solution) -> None:
@@ -389,6 +396,11 @@ def checked_weights(sample_weight: Any, X: Matrix) -> Floats:
     if not np.any(weight > 0):
         raise ValueError("sample_weight is zero for every row; at least one example of each class needs weight")
     return weight
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed; None is always the same one, so that fits can be repeated."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
 def refuse_inseparable(solution: Solution) -> None:

@@ -19,6 +19,7 @@ class TrainingSet:
     order: Ints
     bounds: Ints  # class c is [bounds[c], bounds[c + 1])
     upper: Floats  # C_i of each example, in this order
+    weight: Floats  # sample weights, likewise; 1 where there are none
 
     @property
     def n_classes(self) -> int:

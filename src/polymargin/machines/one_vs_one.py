@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin.decision import adag, dag, pair_index, pair_list, vote_scores, votes
-from polymargin.machines._binary import BinaryMachine
+from polymargin.decision import adag, dag, vote_scores, votes
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._pairs import PairLayout, PairMachine, all_pairs
 from polymargin.machines._solution import Floats, Ints
 
 
 @with_shared_documentation
-class OneVsOneSVC(BinaryMachine):
+class OneVsOneSVC(PairMachine):
     r"""One-against-one: a binary support vector machine for each pair of classes.
 
     For classes i < j the machine solves Hsu & Lin (3) on the examples of the two classes, those of i being
@@ -73,7 +73,7 @@ class OneVsOneSVC(BinaryMachine):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BinaryMachine._parameter_constraints,
+        **PairMachine._parameter_constraints,
         "decision": [StrOptions({"votes", "dag", "adag"})],
     }
 
@@ -114,74 +114,10 @@ class OneVsOneSVC(BinaryMachine):
         )
         self.decision = decision
 
-    # The family of problems.
-
-    def _problems(self, bounds: Ints) -> Ints:
-        i, j = pair_list(len(bounds) - 1).T
-        return np.column_stack([bounds[i], bounds[i + 1], bounds[j], bounds[j + 1], bounds[i], bounds[i + 1]])
-
-    def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:
-        i, j = pair_list(n_classes)[problem].T
-        return np.where(example_class == i, j - 1, i)
-
-    def _shape(self, n_classes: int) -> tuple[int, int]:
-        return n_classes - 1, n_classes * (n_classes - 1) // 2
-
-    def _sign(self, n_classes: int) -> float:
-        return -1.0 if n_classes == 2 else 1.0  # for two classes scikit-learn makes the second one positive
-
-    def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
-        of_class = [np.flatnonzero(owner == c) for c in range(n_classes)]
-        for i, j in pair_list(n_classes):
-            yield np.concatenate([of_class[i], of_class[j]])
+    def _layout(self, n_classes: int) -> PairLayout:
+        return all_pairs(n_classes)
 
     # Deciding.
-
-    def _class_ranges(self) -> NDArray[np.int64]:
-        return np.concatenate([[0], np.cumsum(self.n_support_)])
-
-    def _columns_of(self, c: int) -> Ints:
-        """Return the pairs of class c, in the order of the rows of ``dual_coef_``."""
-        others = np.delete(np.arange(len(self.classes_)), c)
-        return pair_index(np.minimum(others, c), np.maximum(others, c), len(self.classes_))
-
-    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
-        bounds = self._class_ranges().tolist()
-        return [((bounds[c], bounds[c + 1]), self._columns_of(c).tolist()) for c in range(len(self.classes_))]
-
-    def _pair(self, p: int) -> tuple[Matrix, Floats]:
-        """Return the support vectors of pair p (their numbers) and their coefficients."""
-        i, j = pair_list(len(self.classes_))[p]
-        bounds = self._class_ranges()
-        members = np.r_[bounds[i] : bounds[i + 1], bounds[j] : bounds[j + 1]]
-        rows = np.r_[np.full(self.n_support_[i], j - 1), np.full(self.n_support_[j], i)]
-        coefficients = self.dual_coef_[rows, members]
-        used = coefficients != 0
-        return members[used], coefficients[used]
-
-    def _weights(self) -> Floats:
-        weights = np.zeros((len(self.intercept_), self.n_features_in_))
-        for p in range(len(weights)):
-            members, coefficients = self._pair(p)
-            weights[p] = coefficients @ self.support_vectors_[members]
-        return weights
-
-    def pairwise_decision_function(self, X: Any) -> Floats:
-        """Return the decision value of every pair machine.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; for a precomputed kernel their kernel values with the training examples, of which only the
-            columns of support vectors are read.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k (k - 1) / 2)
-            Pairs in the order (0,1), (0,2), ..., (1,2), ...; positive means the first class of the pair.
-        """
-        X = self._checked_queries(X)
-        return self._sign(len(self.classes_)) * self._all_scores(X)
 
     def decision_function(self, X: Any) -> Floats:
         """Return a score for each class; the largest is the class that ``predict`` gives.

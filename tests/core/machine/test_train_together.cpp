@@ -137,6 +137,7 @@ TEST(two_classes_together_are_the_binary_machine) {
     const Data data(2, 60, 282);
     TrainRequest binary;
     static_cast<TrainingData&>(binary) = request_for(data, WestonWatkins(), BiasKind::free);
+    binary.upper = data.upper;
     binary.problems = audit::all_pairs(2, 60);
     binary.settings.tolerance = 1e-8;
     Control control(kPatience);

@@ -1,0 +1,32 @@
+#include "machine/storage.hpp"
+
+namespace polymargin {
+namespace {
+
+template <class Real>
+Points<Real> make_points(const TrainingData& training, std::vector<double> shift, const Workers& workers) {
+    // A copy takes its memory out of the budget; a quarter of it at most, or rows would be recomputed too often.
+    const auto size = static_cast<Index>(training.order.size());
+    const bool copy = Points<Real>::copy_bytes(training.data, size) <= training.budget_bytes / 4;
+    return Points<Real>(training.data, training.order, std::move(shift), copy, workers);
+}
+
+}  // namespace
+
+KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& control) const {
+    const Workers workers{&pool, &control};
+    const auto shift = centre(training_.data, training_.order, training_.kernel, workers);
+    const auto parts = [&]<class Real>(Points<Real> points) {
+        return std::make_unique<Parts<Real>>(std::move(points), training_, blas_, pool, control);
+    };
+    if (static_cast<Index>(training_.order.size()) > kSmallProblem) {
+        auto points = make_points<float>(training_, shift, workers);
+        if (single_precision_suffices(training_.kernel, points.max_norm(), exactness_.largest_bound,
+                                      exactness_.tolerance / 2)) {
+            return parts(std::move(points));
+        }
+    }
+    return parts(make_points<double>(training_, shift, workers));
+}
+
+}  // namespace polymargin
