@@ -48,8 +48,8 @@ std::span<const T> as_span(const Vector<T>& array) {
 }
 
 void bind_data(nb::module_& m);
-void bind_train(nb::module_& m);
-void bind_train_together(nb::module_& m);
+void bind_session(nb::module_& m);
+void bind_exact_step(nb::module_& m);
 void bind_train_linear(nb::module_& m);
 void bind_scores(nb::module_& m);
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "bindings.hpp"
+#include "session.hpp"
 
 namespace polymargin::bindings {
 namespace {
@@ -67,11 +67,6 @@ nb::dict to_python(const TrainReport& report) {
     return out;
 }
 
-TrainingData training_from(const Data& data, const KernelSpec& kernel, const Vector<Index>& order, Index budget_bytes,
-                           int threads) {
-    return {data.view, kernel, {order.data(), order.data() + order.size()}, budget_bytes, threads};
-}
-
 BinaryFamily family_from(const Array<const Index, nb::shape<-1, 6>>& problems, const Vector<double>& upper,
                          const std::optional<nb::tuple>& start, double tolerance, Index max_iterations) {
     BinaryFamily family;
@@ -86,56 +81,23 @@ BinaryFamily family_from(const Array<const Index, nb::shape<-1, 6>>& problems, c
     return family;
 }
 
-nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<Index>& order,
-                     const Vector<double>& upper, const Array<const Index, nb::shape<-1, 6>>& problems,
-                     const std::optional<nb::tuple>& start, double tolerance, Index max_iterations, double time_limit,
-                     Index budget_bytes, int threads, const nb::object& progress) {
-    const TrainRequest request{training_from(data, kernel, order, budget_bytes, threads),
-                               family_from(problems, upper, start, tolerance, max_iterations)};
+nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>>& problems,
+                     const Vector<double>& upper, const std::optional<nb::tuple>& start, bool refine, double tolerance,
+                     Index max_iterations, double time_limit, const nb::object& progress) {
+    BinaryFamily family = family_from(problems, upper, start, tolerance, max_iterations);
+    family.refine = refine;
     Control control(time_limit);
     TrainReport report;
-    const Blas& blas = scipy_blas();
-    run_without_gil([&] { report = train(request, blas, control); }, control, progress);
+    run_without_gil([&] { report = train(session.kernel, family, control); }, control, progress);
     return to_python(report);
 }
 
-/// A trainer, and the data that it reads.
-struct BoundTrainer {
-    Data data;
-    BinaryTrainer trainer;
-
-    BoundTrainer(const Data& from, const KernelSpec& kernel, const Vector<Index>& order, double largest_bound,
-                 double tolerance, Index budget_bytes, int threads)
-        : data(from),
-          trainer(training_from(data, kernel, order, budget_bytes, threads), {largest_bound, tolerance}, scipy_blas()) {
-    }
-
-    nb::dict solve(const Array<const Index, nb::shape<-1, 6>>& problems, const Vector<double>& upper,
-                   const std::optional<nb::tuple>& start, double tolerance, Index max_iterations, double time_limit,
-                   const nb::object& progress) {
-        const BinaryFamily family = family_from(problems, upper, start, tolerance, max_iterations);
-        Control control(time_limit);
-        TrainReport report;
-        run_without_gil([&] { report = trainer.solve(family, control); }, control, progress);
-        return to_python(report);
-    }
-};
-
 }  // namespace
 
-void bind_train(nb::module_& m) {
-    m.def("train", &bound_train, nb::arg("data"), nb::arg("kernel"), nb::arg("order"), nb::arg("upper"),
-          nb::arg("problems"), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("max_iterations"),
-          nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"), nb::arg("progress").none(),
-          "Solve binary problems on one data set; returns their solutions side by side.");
-    nb::class_<BoundTrainer>(m, "BinaryTrainer",
-                             "Solves binary problems on one data set, call after call, and keeps kernel values.")
-        .def(nb::init<const Data&, const KernelSpec&, const Vector<Index>&, double, double, Index, int>(),
-             nb::arg("data"), nb::arg("kernel"), nb::arg("order"), nb::arg("largest_bound"), nb::arg("tolerance"),
-             nb::arg("budget_bytes"), nb::arg("threads"))
-        .def("solve", &BoundTrainer::solve, nb::arg("problems"), nb::arg("upper"), nb::arg("start").none(),
-             nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("progress").none(),
-             "Solve some problems; what `train` returns, the kernel values of this call alone being counted.");
+void bind_train(nb::class_<Session>& session) {
+    session.def("train", &bound_train, nb::arg("problems"), nb::arg("upper"), nb::arg("start").none(),
+                nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"),
+                nb::arg("progress").none(), "Solve binary problems; returns their solutions side by side.");
 }
 
 }  // namespace polymargin::bindings

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "bindings.hpp"
 #include "names.hpp"
+#include "session.hpp"
 
 namespace polymargin::bindings {
 
@@ -43,37 +43,31 @@ nb::dict to_python(TogetherReport report) {
     return out;
 }
 
-nb::dict bound_train_together(const Data& data, const KernelSpec& kernel, const Vector<Index>& order,
-                              const Vector<double>& upper, const Vector<Index>& labels, Index classes,
+nb::dict bound_train_together(Session& session, const Vector<double>& upper, const Vector<Index>& labels, Index classes,
                               const std::string& loss, double margin, const std::optional<std::string>& bias,
-                              const std::optional<nb::tuple>& start, double tolerance, double gap, Index max_iterations,
-                              double time_limit, Index budget_bytes, int threads, const nb::object& progress) {
-    TogetherRequest request;
-    request.data = data.view;
-    request.kernel = kernel;
-    request.order.assign(order.data(), order.data() + order.size());
-    request.upper.assign(upper.data(), upper.data() + upper.size());
-    request.labels.assign(labels.data(), labels.data() + labels.size());
-    request.classes = classes;
-    request.loss = multiclass_loss(loss, margin);
-    request.bias = bias_from(bias);
+                              const std::optional<nb::tuple>& start, double gap, bool refine, double tolerance,
+                              Index max_iterations, double time_limit, const nb::object& progress) {
+    TogetherProblem problem;
+    problem.upper.assign(upper.data(), upper.data() + upper.size());
+    problem.labels.assign(labels.data(), labels.data() + labels.size());
+    problem.classes = classes;
+    problem.loss = multiclass_loss(loss, margin);
+    problem.bias = bias_from(bias);
     if (start) {
         const auto support = nb::cast<Vector<Index>>((*start)[0]);
         const auto rows = nb::cast<Vector<double>>((*start)[1]);
-        request.start_support.assign(support.data(), support.data() + support.size());
-        request.start_rows.assign(rows.data(), rows.data() + rows.size());
+        problem.start_support.assign(support.data(), support.data() + support.size());
+        problem.start_rows.assign(rows.data(), rows.data() + rows.size());
         const auto shift = nb::cast<Vector<double>>((*start)[2]);
-        request.start_bias.assign(shift.data(), shift.data() + shift.size());
+        problem.start_bias.assign(shift.data(), shift.data() + shift.size());
     }
-    request.settings.tolerance = tolerance;
-    request.settings.gap = gap;
-    request.settings.max_iterations = max_iterations;
-    request.budget_bytes = budget_bytes;
-    request.threads = threads;
+    problem.refine = refine;
+    problem.settings.tolerance = tolerance;
+    problem.settings.gap = gap;
+    problem.settings.max_iterations = max_iterations;
     Control control(time_limit);
     TogetherReport report;
-    const Blas& blas = scipy_blas();
-    run_without_gil([&] { report = train_together(request, blas, control); }, control, progress);
+    run_without_gil([&] { report = train_together(session.kernel, problem, control); }, control, progress);
     return to_python(std::move(report));
 }
 
@@ -93,12 +87,14 @@ std::optional<nb::object> bound_step(const std::string& loss, double margin, con
 
 }  // namespace
 
-void bind_train_together(nb::module_& m) {
-    m.def("train_together", &bound_train_together, nb::arg("data"), nb::arg("kernel"), nb::arg("order"),
-          nb::arg("upper"), nb::arg("labels"), nb::arg("classes"), nb::arg("loss"), nb::arg("margin"),
-          nb::arg("bias").none(), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("gap"),
-          nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"),
-          nb::arg("progress").none(), "Train an all-together machine; returns its solution.");
+void bind_train_together(nb::class_<Session>& session) {
+    session.def("train_together", &bound_train_together, nb::arg("upper"), nb::arg("labels"), nb::arg("classes"),
+                nb::arg("loss"), nb::arg("margin"), nb::arg("bias").none(), nb::arg("start").none(), nb::arg("gap"),
+                nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"),
+                nb::arg("progress").none(), "Train an all-together machine; returns its solution.");
+}
+
+void bind_exact_step(nb::module_& m) {
     m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("margin"), nb::arg("gradient"), nb::arg("curvature"),
           nb::arg("label"), nb::arg("bound"), nb::arg("row"),
           "Return the row of one example that is best while all others stay; None if there is no best one.");

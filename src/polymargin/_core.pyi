@@ -43,13 +43,18 @@ class Kernel:
 
     def __init__(self, type: KernelType, gamma: float, coef0: float, degree: int) -> None: ...
 
-def train(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], start: tuple | None, tolerance: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
+class KernelSession:
     """
-    Solve binary problems on one data set; returns their solutions side by side.
+    Trains machines on one data set and kernel, and keeps kernel values between calls.
     """
 
-def train_together(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, tolerance: float, gap: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
-    """Train an all-together machine; returns its solution."""
+    def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, whole: bool, budget_bytes: int, threads: int) -> None: ...
+
+    def train(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: tuple | None, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None) -> dict:
+        """Solve binary problems; returns their solutions side by side."""
+
+    def train_together(self, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, gap: float, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None) -> dict:
+        """Train an all-together machine; returns its solution."""
 
 def exact_step(loss: str, margin: float, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object | None:
     """

@@ -30,3 +30,32 @@ def progress_bar(title: str, verbose: int, measure: str = "violation") -> Iterat
             bar.update(task, completed=done, total=total, iterations=iterations, violation=violation)
 
         yield report
+
+
+@contextmanager
+def count_bar(title: str, verbose: int, total: int, unit: str) -> Iterator[Callable[[], None] | None]:
+    """Yield a function that counts one more of ``total``, drawing a bar with the time left, or None when silent."""
+    if not verbose:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda: bar.advance(task)

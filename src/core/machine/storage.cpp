@@ -1,5 +1,8 @@
 #include "machine/storage.hpp"
 
+#include <stdexcept>
+#include <string>
+
 namespace polymargin {
 namespace {
 
@@ -13,11 +16,25 @@ Points<Real> make_points(const TrainingData& training, std::vector<double> shift
 
 }  // namespace
 
+void KernelSession::check(std::span<const double> upper, double tolerance) const {
+    if (upper.size() != training_.order.size()) {
+        throw std::invalid_argument("upper must have a bound for each example");
+    }
+    if (!exactness_.covers(Exactness::of(upper, tolerance))) {
+        throw std::invalid_argument("the session was made for bounds up to " +
+                                    std::to_string(exactness_.largest_bound) + " and tolerances from " +
+                                    std::to_string(exactness_.tolerance) + " on");
+    }
+}
+
 KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& control) const {
     const Workers workers{&pool, &control};
     const auto shift = centre(training_.data, training_.order, training_.kernel, workers);
     const auto parts = [&]<class Real>(Points<Real> points) {
-        return std::make_unique<Parts<Real>>(std::move(points), training_, blas_, pool, control);
+        auto made = std::make_unique<Parts<Real>>(std::move(points), training_, blas_, pool, control);
+        auto& store = made->store;
+        if (training_.whole && store.square_bytes(store.size()) <= store.budget()) store.compute_whole();
+        return made;
     };
     if (static_cast<Index>(training_.order.size()) > kSmallProblem) {
         auto points = make_points<float>(training_, shift, workers);

@@ -26,6 +26,7 @@ struct TrainingData {
     std::vector<Index> order;  ///< rows of `data` sorted by class; the engine's numbering
     Index budget_bytes = 0;    ///< for kernel values and the ordered copy of the data
     int threads = 1;
+    bool whole = false;  ///< compute the whole matrix first if it fits: many problems will follow
 };
 
 /// What kernel values have to be exact enough for.
@@ -71,8 +72,9 @@ class KernelSession {
         return answer;
     }
 
-    [[nodiscard]] const TrainingData& training() const { return training_; }
-    [[nodiscard]] const Exactness& exactness() const { return exactness_; }
+    /// Throw std::invalid_argument unless bounds and tolerance are what the session was made for.
+    void check(std::span<const double> upper, double tolerance) const;
+
     [[nodiscard]] const Blas& blas() const { return blas_; }
 
   private:

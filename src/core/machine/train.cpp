@@ -11,7 +11,8 @@ namespace {
 
 constexpr Index kFewFeatures = 64;
 
-/// Up to how many of `all` examples the whole kernel matrix is computed up front; pairs of classes need few of its rows.
+/// Up to how many of `all` examples the whole kernel matrix is computed up front; pairs of classes need few of its
+/// rows.
 Index whole_limit(std::span<const BinaryProblem> problems, Index all) {
     const bool share_all = problems.size() > 1 && problems.front().size() == all;
     return share_all ? kWholeLimit : kSmallProblem;
@@ -40,8 +41,8 @@ bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> c
     return squares + kMostApart * largest <= budget;
 }
 
-/// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What earlier
-/// problems left is used, and given up when it is in the way.
+/// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What
+/// earlier problems left is used, and given up when it is in the way.
 template <class Real>
 void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
     const Index n = store.size();
@@ -69,7 +70,7 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
     // for few at a time: the choice of the next ones knows more.
     if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
     prepare(store, family.problems);
-    if (store.whole() && n <= kSmallProblem) settings.polish = &blas;
+    if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
     if (store.whole()) {  // rows cost nothing more: large working sets, quickly filled, save rounds
         settings.working_set = std::max<Index>(settings.working_set, 1536);
         settings.entrants = std::max<Index>(settings.entrants, 256);
@@ -84,23 +85,16 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
 
 }  // namespace
 
-TrainReport BinaryTrainer::solve(const BinaryFamily& family, Control& control) {
-    if (family.upper.size() != session_.training().order.size()) {
-        throw std::invalid_argument("upper must have a bound for each example");
-    }
-    const Exactness& promised = session_.exactness();
-    if (!promised.covers(Exactness::of(family.upper, family.settings.tolerance))) {
-        throw std::invalid_argument("the trainer was made for bounds up to " + std::to_string(promised.largest_bound) +
-                                    " and tolerances from " + std::to_string(promised.tolerance) + " on");
-    }
-    return session_.run(control, [&](auto& store, const auto& points) {
-        return solve_on(store, points, family, session_.blas(), control);
+TrainReport train(KernelSession& session, const BinaryFamily& family, Control& control) {
+    session.check(family.upper, family.settings.tolerance);
+    return session.run(control, [&](auto& store, const auto& points) {
+        return solve_on(store, points, family, session.blas(), control);
     });
 }
 
 TrainReport train(const TrainRequest& request, const Blas& blas, Control& control) {
-    const auto exactness = Exactness::of(request.upper, request.settings.tolerance);
-    return BinaryTrainer(request, exactness, blas).solve(request, control);
+    KernelSession session(request, Exactness::of(request.upper, request.settings.tolerance), blas);
+    return train(session, request, control);
 }
 
 }  // namespace polymargin

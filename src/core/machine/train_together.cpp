@@ -41,18 +41,23 @@ void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias
 }
 
 template <class Loss, class Real>
-TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, GramStore<Real>& store,
+TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, GramStore<Real>& store,
                               const Points<Real>& points, const Blas& blas, Control& control) {
+    const Index before = store.evaluations();
     DecompositionSettings settings = request.settings;
     settings.blas = &blas;
     if (request.bias == BiasKind::free) settings.gap = 0.0;  // of a proximal step it would say nothing
     const Index n = points.size();
     if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
-        store.compute_whole();
+        if (!store.whole()) {
+            store.clear();
+            store.compute_whole();
+        }
         // Rows cost nothing more: large working sets, quickly filled, save rounds.
         settings.working_set = std::max<Index>(settings.working_set, 1024);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     } else {
+        store.clear();  // rows need the whole budget
         settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
         if (settings.working_set < 2) throw std::invalid_argument("cache_size is too small: not two kernel rows fit");
     }
@@ -63,7 +68,7 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
     Index bias_steps = 0;
     bool balanced = true;
     if (request.bias == BiasKind::free) {
-        FreeBias<Loss, Real> free(problem, std::abs(request.kernel.diagonal(points.max_norm())));
+        FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())));
         status = free.run(tolerance, request.start_bias);
         bias_steps = free.steps();
         balanced = free.balanced();
@@ -71,10 +76,11 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
         if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
         status = problem.run(tolerance);
     }
-    if (status == Status::converged && store.whole() && n <= kSmallProblem) {
+    if (request.refine && status == Status::converged && store.whole() && n <= kSmallProblem) {
         polish(problem, blas, request.bias == BiasKind::free, tolerance);
     }
     TogetherReport report = report_of(problem, store);
+    report.evaluations -= before;
     report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
     report.bias_steps = bias_steps;
     // A dual point that is not feasible bounds nothing; the zero point always does.
@@ -84,12 +90,18 @@ TogetherReport solve_together(const TogetherRequest& request, const Loss& loss, 
 
 }  // namespace
 
+TogetherReport train_together(KernelSession& session, const TogetherProblem& problem, Control& control) {
+    session.check(problem.upper, problem.settings.tolerance);
+    return session.run(control, [&](auto& store, const auto& points) {
+        return std::visit(
+            [&](const auto& loss) { return solve_together(problem, loss, store, points, session.blas(), control); },
+            problem.loss);
+    });
+}
+
 TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control) {
     KernelSession session(request, Exactness::of(request.upper, request.settings.tolerance), blas);
-    return session.run(control, [&](auto& store, const auto& points) {
-        return std::visit([&](const auto& loss) { return solve_together(request, loss, store, points, blas, control); },
-                          request.loss);
-    });
+    return train_together(session, request, control);
 }
 
 }  // namespace polymargin

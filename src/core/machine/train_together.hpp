@@ -19,7 +19,8 @@ enum class BiasKind {
     free,         ///< as in H&L (4) and (23)
 };
 
-struct TogetherRequest : TrainingData {
+/// An all-together machine on one data set, and how far to train it.
+struct TogetherProblem {
     AnyLoss loss;
     BiasKind bias = BiasKind::none;
     std::vector<double> upper;  ///< C_i, in the engine's numbering
@@ -28,6 +29,7 @@ struct TogetherRequest : TrainingData {
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
     std::vector<double> start_rows;    ///< their rows of coefficients,
     std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
+    bool refine = true;                ///< make the answer of a small problem exact to rounding
     DecompositionSettings settings;
 };
 
@@ -45,7 +47,14 @@ struct TogetherReport {
     bool whole_matrix = false;
 };
 
-/// Train an all-together machine.
+/// Train an all-together machine, one of several perhaps: the whole matrix is kept for the next one, rows are not.
+/// Throws std::invalid_argument if it asks for more than the session was made exact enough for.
+[[nodiscard]] TogetherReport train_together(KernelSession& session, const TogetherProblem& problem, Control& control);
+
+/// Everything that one machine needs.
+struct TogetherRequest : TrainingData, TogetherProblem {};
+
+/// Train one machine, in a session of its own.
 [[nodiscard]] TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control);
 
 }  // namespace polymargin

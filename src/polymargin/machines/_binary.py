@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin import _core
 from polymargin.machines._data import Matrix
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
@@ -48,9 +46,11 @@ class BinaryMachine(KernelMachine):
     def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
         problems = self._problems(training.bounds)
         start = self._previous(training, classes) if self.warm_start else None
-        train = partial(
-            _core.train, kernel.training_data(X), kernel.spec, training.order, training.upper, problems, start
-        )
+
+        def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
+            session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
+            return session.train(problems, training.upper, start, kernel.refine, tolerance, **limits)
+
         solution = BinarySolution.of(self._run(X, y, len(problems), train))
         refuse_inseparable(solution)
         return solution

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class Kernel:
     def training_data(self, X: Matrix) -> _core.Data:
         """Return the training examples, or their kernel matrix, for the core."""
         if callable(self.kind):
-            return _core.Data.precomputed(self._called(X, X))
+            return _core.Data.precomputed(self.called(X, X))
         if self.precomputed:
             if sp.issparse(X):
                 raise ValueError("a precomputed kernel must be a dense matrix; use K.toarray()")
@@ -60,7 +60,21 @@ class Kernel:
             return _core.Data.precomputed(X)
         return core_data(X)
 
-    def _called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
+    def session(
+        self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
+    ) -> _core.KernelSession:
+        """Return what trains on these rows of X, exact enough for bounds up to ``largest``."""
+        return _core.KernelSession(
+            self.training_data(X), self.spec, order, largest, tolerance, False, budget_bytes, threads
+        )
+
+    @property
+    def refine(self) -> bool:
+        """Whether small problems are solved to rounding, which costs more than to solve them to ``tol``."""
+        return True
+
+    def called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
+        """Return what a callable kernel says, checked."""
         K = np.ascontiguousarray(self.kind(A, B), dtype=np.float64)
         if K.shape != (A.shape[0], B.shape[0]):
             raise ValueError(
@@ -72,9 +86,34 @@ class Kernel:
     def values(self, X: Matrix, vectors: Matrix, support: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Return k(X, support vectors) where Python has it (precomputed, callable), else None."""
         if callable(self.kind):
-            return self._called(X, vectors)
+            return self.called(X, vectors)
         if self.precomputed:
             columns = np.ascontiguousarray(X[:, support], dtype=np.float64)
             check_finite(columns, "X, in its columns of support vectors,")
             return columns
         return None
+
+
+@dataclass(frozen=True)
+class KeptKernel(Kernel):
+    """A precomputed kernel whose matrix is trained on again and again, for one machine and one cost after the other."""
+
+    largest: float  # no C_i will be larger,
+    tolerance: float  # and no tol smaller
+    sessions: dict[bytes, _core.KernelSession] = field(default_factory=dict, compare=False, repr=False)
+
+    def session(
+        self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
+    ) -> _core.KernelSession:
+        """Return the session of these rows, made when they are asked for first."""
+        key = order.tobytes()
+        if key not in self.sessions:
+            self.sessions[key] = _core.KernelSession(
+                self.training_data(X), self.spec, order, self.largest, self.tolerance, True, budget_bytes, threads
+            )
+        return self.sessions[key]
+
+    @property
+    def refine(self) -> bool:
+        """Nobody needs the last digits of answers that are compared and thrown away."""
+        return False

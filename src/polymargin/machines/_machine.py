@@ -27,7 +27,7 @@ from polymargin._memory import budget_bytes
 from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples, core_data
-from polymargin.machines._kernel import KERNELS, Kernel, resolve_gamma
+from polymargin.machines._kernel import KERNELS, KeptKernel, Kernel, resolve_gamma
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 
@@ -166,21 +166,36 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         with unchanged_on_error(self):
             X, y = checked_examples(self, X, y, reset=True)
-            check_classification_targets(y)
-            classes, codes = np.unique(y, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
             weight = None if sample_weight is None else checked_weights(sample_weight, X)
-            training = self._training_set(codes, classes, weight)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
             kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
-            self._kernel = kernel
-            solution = self._solve(X, y, kernel, training, classes)
-            self.classes_ = classes
-            self._store(X, training, solution)
+            solution = self._fit_checked(X, y, weight, kernel)
             self.fit_time_ = time.perf_counter() - started
         self._warn(solution)
         return self
+
+    def _fit_again(self, K: NDArray[Any], y: NDArray[Any], sample_weight: Any, kernel: KeptKernel) -> None:
+        """Fit the machine to kernel values that somebody else has checked, as one of many fits to them."""
+        self._validate_params()
+        with unchanged_on_error(self):
+            self.n_features_in_ = K.shape[1]
+            solution = self._fit_checked(
+                K, y, None if sample_weight is None else checked_weights(sample_weight, K), kernel
+            )
+        self._warn(solution)
+
+    def _fit_checked(self, X: Matrix, y: NDArray[Any], weight: Floats | None, kernel: Kernel) -> Solution:
+        """Fit the machine to examples that have been looked at."""
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
+        training = self._training_set(codes, classes, weight)
+        self._kernel = kernel
+        solution = self._solve(X, y, kernel, training, classes)
+        self.classes_ = classes
+        self._store(X, training, solution)
+        return solution
 
     @property
     def _uses_gamma(self) -> bool:

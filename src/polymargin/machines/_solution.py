@@ -26,6 +26,11 @@ class TrainingSet:
         """The number of classes."""
         return len(self.bounds) - 1
 
+    @property
+    def largest(self) -> float:
+        """The largest C_i."""
+        return float(self.upper.max())
+
     def class_of(self, examples: Ints) -> Ints:
         """Return the classes of some examples, by their numbers in the core."""
         return np.searchsorted(self.bounds, examples, side="right") - 1

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin import _core
 from polymargin.machines._data import Matrix
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
@@ -102,19 +100,12 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         solver = chosen_solver(self, len(training.order))
         if solver in LINEAR_SOLVERS:
             return solve_linear(self, X, y, training, labels, len(classes), self._loss(), solver, start)
-        train = partial(
-            _core.train_together,
-            kernel.training_data(X),
-            kernel.spec,
-            training.order,
-            training.upper,
-            labels,
-            len(classes),
-            *self._loss(),
-            self.bias,
-            start,
-            gap=0.0,
-        )
+
+        def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
+            session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
+            problem = training.upper, labels, len(classes), *self._loss(), self.bias, start
+            return session.train_together(*problem, gap=0.0, refine=kernel.refine, tolerance=tolerance, **limits)
+
         solution = TogetherSolution.of(self._run(X, y, 1, train))
         refuse_inseparable(solution)
         return solution

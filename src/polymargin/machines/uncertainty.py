@@ -179,9 +179,8 @@ class UncertaintySVC(PairMachine):
         probes = _Probes(self, X, training, rng)
 
         def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
-            data, largest = kernel.training_data(X), float(training.upper.max())
-            core = _core.BinaryTrainer(data, kernel.spec, training.order, largest, tolerance, budget_bytes, threads)
-            rounds = _Rounds(core, training, starts, most, tolerance=tolerance, **limits)
+            session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
+            rounds = _Rounds(session, training, starts, most, tolerance=tolerance, **limits)
             self._choose_pairs(rounds, probes, first, most)
             return rounds.answer()
 
@@ -309,7 +308,7 @@ class _Rounds:
 
     def __init__(
         self,
-        core: _core.BinaryTrainer,
+        session: _core.KernelSession,
         training: TrainingSet,
         starts: dict[tuple[int, int], Any],
         most: int,
@@ -319,7 +318,7 @@ class _Rounds:
         time_limit: float,
         progress: Callable[[int, int, int, float], bool] | None,
     ) -> None:
-        self._core, self._training, self._starts, self._most = core, training, starts, most
+        self._session, self._training, self._starts, self._most = session, training, starts, most
         self._tolerance, self._max_iterations, self._progress = tolerance, max_iterations, progress
         self._deadline = time.perf_counter() + time_limit
         self._raw: list[dict[str, Any]] = []
@@ -332,10 +331,11 @@ class _Rounds:
     def train(self, pair: Ints) -> bool:
         """Train a pair; False if there must not be another one."""
         report = self._report if self._progress is not None else None
-        raw = self._core.solve(
+        raw = self._session.train(
             pair_problems(pair[None, :], self._training.bounds),
             self._training.upper,
             self._starts.get((int(pair[0]), int(pair[1]))),
+            True,
             self._tolerance,
             self._max_iterations,
             max(self._deadline - time.perf_counter(), 1e-9),

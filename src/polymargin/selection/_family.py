@@ -1,0 +1,98 @@
+"""Kernel matrices of one data set for many kernels: what the kernels have in common is computed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from polymargin.machines._data import Matrix, dense
+from polymargin.machines._kernel import Kernel
+
+SMALL = 1024  # up to here everything is done in double precision, as in the core
+BLOCK_BYTES = 64_000_000
+
+
+class KernelFamily:
+    """The kernels on some examples.
+
+    RBF kernels of all widths are functions of the squared distances, the others of the scalar products: that matrix is
+    kept, and the one of the kernel asked for last.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        self.X = X
+        self.dtype = np.dtype(np.float64 if X.shape[0] <= SMALL else np.float32)
+        self._base: dict[str, NDArray[Any]] = {}
+        self._last: tuple[Kernel, NDArray[Any]] | None = None
+
+    @staticmethod
+    def bytes_needed(n_examples: int) -> int:
+        """Return the memory for the matrix of a kernel and the one that it is made from."""
+        return 2 * n_examples**2 * (8 if n_examples <= SMALL else 4)
+
+    def matrix(self, kernel: Kernel) -> NDArray[Any]:
+        """Return the kernel values of all pairs of examples."""
+        if self._last is None or self._last[0] != kernel:
+            self._last = None  # free it before the next one is made
+            self._last = kernel, self._made(kernel)
+        return self._last[1]
+
+    def _made(self, kernel: Kernel) -> NDArray[Any]:
+        if kernel.precomputed:
+            return self.X
+        if callable(kernel.kind):
+            return kernel.called(self.X, self.X)
+        if kernel.kind == "rbf":
+            K = self._shared("distances", squared_distances) * self.dtype.type(-kernel.gamma)
+            return np.exp(K, out=K)
+        products = self._shared("products", scalar_products)
+        if kernel.kind == "linear":
+            return products
+        K = products * self.dtype.type(kernel.gamma)
+        K += self.dtype.type(kernel.coef0)
+        return np.tanh(K, out=K) if kernel.kind == "sigmoid" else np.power(K, kernel.degree, out=K)
+
+    def _shared(self, name: str, compute: Any) -> NDArray[Any]:
+        if name not in self._base:
+            self._base = {name: compute(self.X, self.dtype)}  # one at a time: memory
+        return self._base[name]
+
+
+def squared_distances(X: Matrix, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the squared distances of all rows, formed in double precision."""
+    # Distances do not change when the origin moves to the mean, and lose fewer digits there.
+    rows = X if _is_sparse(X) else dense(X) - dense(X).mean(axis=0, dtype=np.float64)
+    norms = row_norms(rows, squared=True)[:, None]
+    return _in_blocks(
+        rows,
+        dtype,
+        lambda part: euclidean_distances(
+            rows[part], rows, squared=True, X_norm_squared=norms[part], Y_norm_squared=norms.T
+        ),
+        diagonal=0.0,
+    )
+
+
+def scalar_products(X: Matrix, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the scalar products of all rows, formed in double precision."""
+    rows = X.astype(np.float64)
+    return _in_blocks(rows, dtype, lambda part: safe_sparse_dot(rows[part], rows.T, dense_output=True))
+
+
+def _in_blocks(rows: Matrix, dtype: np.dtype[Any], values: Any, diagonal: float | None = None) -> NDArray[Any]:
+    n = rows.shape[0]
+    out = np.empty((n, n), dtype)
+    for part in gen_batches(n, max(1, BLOCK_BYTES // (8 * n))):
+        out[part] = values(part)
+    if diagonal is not None:
+        np.fill_diagonal(out, diagonal)
+    return out
+
+
+def _is_sparse(X: Matrix) -> bool:
+    return hasattr(X, "tocsr")

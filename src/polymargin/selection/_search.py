@@ -1,0 +1,392 @@
+"""Grid search that computes once what the candidates share."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedShuffleSplit, check_cv
+from sklearn.model_selection._validation import _score, _warn_or_raise_about_fit_failures
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_method_params
+
+from polymargin._memory import budget_bytes
+from polymargin._progress import count_bar
+from polymargin._threads import one_blas_thread, thread_count
+from polymargin.machines._data import Matrix, checked_examples
+from polymargin.machines._kernel import KeptKernel, Kernel, resolve_gamma
+from polymargin.selection._family import KernelFamily
+from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
+from polymargin.selection._scoreboard import Scoreboard
+
+
+class KernelSearchCV(GridSearchCV):
+    """Exhaustive search over parameters that shares kernel values and solutions between candidates.
+
+    The interface and the answers are those of :class:`sklearn.model_selection.GridSearchCV`. The work is not:
+
+    - squared distances (or scalar products) are computed once for all kernels,
+    - one kernel matrix serves all costs, all other parameters and all folds,
+    - each cost starts from the solution of the one before,
+    - folds go to threads, not to processes.
+
+    The last step of a pipeline is searched likewise, fold by fold, as long as the grid leaves the steps before it
+    alone. With ``kernel="linear"`` and many examples there is no kernel matrix: the costs are then a seeded path.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A machine of this package, or a pipeline that ends in one. Anything else is searched as scikit-learn does it,
+        with a warning that says so; so are data whose kernel matrix does not fit the ``cache_size`` of the machine.
+    param_grid : dict or list of dicts
+        Values to try for each parameter; :func:`hsu_lin_grid` is the grid of the literature.
+    cv : int, float, splitter or iterable, default=5
+        As in scikit-learn. A number below 1 is the share of the examples that is held out once, by class, to measure.
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As in scikit-learn; None is the rate of correct predictions.
+    refit : bool, str or callable, default=True
+        As in scikit-learn: fit the best candidate to all data.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar with the time left.
+    error_score : "raise" or float, default=np.nan
+        Score of a candidate that cannot be fitted.
+    return_train_score : bool, default=False
+        Whether to compute the scores on the training parts too.
+    early_stop : float or None, default=None
+        Give up a candidate when, after three folds or more, a one-sided t-test at this level says that it is worse than
+        the best one. Its scores are then not a number. None evaluates every candidate on every fold.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        As in scikit-learn, one row for each candidate; ``pandas.DataFrame(search.cv_results_)`` is a table. After
+        Ctrl-C it has the candidates that were finished.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_score_ : float
+        Its mean score.
+    best_index_ : int
+        Its row.
+    best_estimator_ : estimator
+        It, fitted to all data, if ``refit``.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Seconds of the last fit.
+    scorer_ : callable or dict
+        What measured.
+    shared_ : bool
+        Whether work was shared.
+
+    See Also
+    --------
+    polymargin.selection.regularization_path : Machines for a series of costs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import CrammerSingerSVC
+    >>> from polymargin.selection import KernelSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = KernelSearchCV(CrammerSingerSVC(), {"C": [1, 8, 64], "gamma": [0.01, 0.1, 1]}, cv=10).fit(X, y)
+    >>> search.best_params_, round(search.best_score_, 3)
+    ({'C': 8, 'gamma': 0.1}, 0.98)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GridSearchCV._parameter_constraints,
+        "cv": ["cv_object", Interval(Real, 0, 1, closed="neither")],
+        "early_stop": [Interval(Real, 0, 1, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        early_stop: float | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_grid,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.early_stop = early_stop
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Evaluate all candidates, then fit the best.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples; with ``kernel="precomputed"`` their kernel matrix.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        **params : dict
+            ``sample_weight`` for the machine and the scorer, ``groups`` for the splitter.
+
+        Returns
+        -------
+        self : object
+            The search with its results.
+        """
+        self._validate_params()
+        candidates = list(ParameterGrid(self.param_grid))
+        try:
+            shared = plan(self.estimator, candidates)
+            self._check_memory(shared, X)
+        except NothingToShareError as reason:
+            warnings.warn(f"candidates are evaluated one by one: {reason}", UserWarning, stacklevel=2)
+            self.shared_ = False
+            return super().fit(X, y, **params)
+        self.shared_ = True
+        return self._search(shared, candidates, X, y, params)
+
+    def _check_memory(self, shared: Plan, X: Any) -> None:
+        n = len(X) if hasattr(X, "__len__") else X.shape[0]
+        cache_size = shared.groups[0].machine.cache_size
+        # Every fold that is under way has its part of the matrix once more.
+        needed = KernelFamily.bytes_needed(n) * (2 + thread_count(self.n_jobs)) // 2
+        if needed > budget_bytes(cache_size, needed):
+            raise NothingToShareError(
+                f"kernel matrices of {n} examples take {needed / 1e6:.0f} MB, more than cache_size={cache_size} allows"
+            )
+
+    # The frame of scikit-learn's search, around an evaluation of our own.
+
+    def _search(self, shared: Plan, candidates: list[dict[str, Any]], X: Any, y: Any, params: dict[str, Any]) -> Any:
+        scorers, refit_metric = self._get_scorers()
+        X, y = indexable(X, y)
+        params = _check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)
+        cv = check_cv(self._splitter(), y, classifier=True)
+        splits = list(cv.split(X, y, **routed.splitter.split))
+        self.n_splits_ = len(splits)
+        board = Scoreboard(len(candidates), len(splits))
+        evaluation = Evaluation(
+            scorers, routed.estimator.fit, routed.scorer.score, self.return_train_score, self.error_score, board
+        )
+        total = len(candidates) * len(splits)
+        try:
+            with count_bar(type(self).__name__, self.verbose, total, "fits") as bar:
+                evaluation.advanced = bar
+                self._evaluate(shared, X, y, splits, evaluation)
+        except KeyboardInterrupt:
+            self._keep(candidates, board, board.finished(), refit_metric)
+            raise
+        self._keep(candidates, board, list(range(len(candidates))), refit_metric)
+        self.scorer_ = getattr(scorers, "_scorers", scorers)
+        if self.refit:
+            self._refit(X, y, routed.estimator.fit)
+        return self
+
+    def _splitter(self) -> Any:
+        if isinstance(self.cv, float):
+            return StratifiedShuffleSplit(n_splits=1, test_size=self.cv, random_state=0)
+        return self.cv
+
+    def _keep(self, candidates: list[dict[str, Any]], board: Scoreboard, which: list[int], refit_metric: str) -> None:
+        """Set the results of some candidates."""
+        if not which:
+            return
+        outcomes = board.listed(which)
+        _warn_or_raise_about_fit_failures(outcomes, self.error_score)
+        with warnings.catch_warnings():
+            if board.given_up:
+                warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
+            results = self._format_results([candidates[c] for c in which], self.n_splits_, outcomes)
+        self.multimetric_ = isinstance(outcomes[0]["test_scores"], dict)
+        self.cv_results_ = results
+        if self.refit or not self.multimetric_:
+            self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
+            self.best_params_ = results["params"][self.best_index_]
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
+
+    def _refit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        started = time.perf_counter()
+        best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        self.best_estimator_ = best.fit(X, y, **fit_params)
+        self.refit_time_ = time.perf_counter() - started
+        if hasattr(best, "feature_names_in_"):
+            self.feature_names_in_ = best.feature_names_in_
+
+    # The evaluation.
+
+    def _evaluate(self, shared: Plan, X: Any, y: Any, splits: list[Any], evaluation: Evaluation) -> None:
+        y = np.asarray(y)
+        folds = [
+            Fold(
+                number,
+                train,
+                test,
+                y[train],
+                y[test],
+                evaluation.fit_parameters(X, train),
+                evaluation.score_parameters(X, test),
+            )
+            for number, (train, test) in enumerate(splits)
+        ]
+        with one_blas_thread(), fold_threads(1 if self.early_stop else thread_count(self.n_jobs)) as each:
+            for rows, of_rows in self._views(shared, X, y, folds):
+                family = KernelFamily(rows)
+                for group in shared.groups:
+                    for kernel, members in _by_kernel(group, rows, of_rows):
+                        each(partial(self._evaluate_fold, family.matrix(kernel), group, evaluation), members)
+
+    def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
+        """Yield the examples as the machine gets to see them: once for all folds, or with steps before it for each."""
+        machine = clone(shared.groups[0].machine)
+        if shared.steps is None:
+            yield checked_examples(machine, X, y, reset=True)[0], folds
+            return
+        for fold in folds:
+            steps = clone(shared.steps).fit(_safe_indexing(X, fold.train), fold.y_train)
+            yield checked_examples(machine, steps.transform(X), y, reset=True)[0], [fold]
+
+    def _evaluate_fold(self, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold) -> None:
+        kept = KeptKernel("precomputed", 0.0, 0.0, 0, *group.exactness(fold.y_train, fold.fit_params))
+        matrices = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
+        for series in group.series:
+            evaluation.run(series, fold, kept, *matrices)
+        if self.early_stop:
+            evaluation.board.give_up([c for series in group.series for c in series.candidates], self.early_stop)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the examples, with what belongs to each part."""
+
+    number: int
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+
+
+@dataclass
+class Evaluation:
+    """How a candidate is fitted and measured."""
+
+    scorer: Any
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+    with_train_score: bool
+    error_score: Any
+    board: Scoreboard
+    advanced: Callable[[], None] | None = None
+
+    def fit_parameters(self, X: Any, train: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of ``fit`` that belong to a training part."""
+        return _check_method_params(X, params=self.fit_params, indices=train)
+
+    def score_parameters(self, X: Any, test: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of the scorer that belong to a test part."""
+        return _check_method_params(X, params=self.score_params, indices=test)
+
+    def run(self, series: Series, fold: Fold, kernel: KeptKernel, K_train: NDArray[Any], K_test: NDArray[Any]) -> None:
+        """Fit and measure the machines of a series on one fold, each started from the last."""
+        machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=1, verbose=0, warm_start=True)
+        for candidate, cost in zip(series.candidates, series.costs, strict=True):
+            if candidate not in self.board.given_up:
+                outcome = self._outcome(machine.set_params(C=cost), fold, kernel, K_train, K_test)
+                self.board.enter(candidate, fold.number, outcome)
+            if self.advanced is not None:
+                self.advanced()
+
+    def _outcome(
+        self, machine: Any, fold: Fold, kernel: KeptKernel, K_train: NDArray[Any], K_test: NDArray[Any]
+    ) -> dict[str, Any]:
+        started = time.perf_counter()
+        outcome: dict[str, Any] = {"fit_error": None, "n_test_samples": len(fold.test)}
+        try:
+            machine._fit_again(K_train, fold.y_train, fold.fit_params.get("sample_weight"), kernel)
+        except Exception:
+            if self.error_score == "raise":
+                raise
+            outcome["fit_error"] = traceback.format_exc()
+        fitted = time.perf_counter()
+        outcome["test_scores"] = self._measured(machine, K_test, fold.y_test, fold.score_params, outcome["fit_error"])
+        scored = time.perf_counter()
+        if self.with_train_score:
+            outcome["train_scores"] = self._measured(machine, K_train, fold.y_train, {}, outcome["fit_error"])
+        return {**outcome, "fit_time": fitted - started, "score_time": scored - fitted}
+
+    def _measured(self, machine: Any, K: NDArray[Any], y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:
+        if failed is None:
+            return _score(machine, K, y, self.scorer, params, self.error_score)
+        names = getattr(self.scorer, "_scorers", None)
+        return self.error_score if names is None else dict.fromkeys(names, self.error_score)
+
+
+def _by_kernel(group: KernelGroup, rows: Matrix, folds: list[Fold]) -> Iterator[tuple[Kernel, list[Fold]]]:
+    """Yield the kernel of a group with the folds that have it: all, unless gamma depends on the training part."""
+    machine = group.machine
+    own = isinstance(machine.gamma, str) and machine._uses_gamma
+    for part in [[fold] for fold in folds] if own else [folds]:
+        gamma = 0.0
+        if machine._uses_gamma:
+            weight = part[0].fit_params.get("sample_weight") if own else None
+            gamma = resolve_gamma(machine.gamma, rows[part[0].train] if own else rows, weight)
+        yield Kernel(machine.kernel, gamma, float(machine.coef0), int(machine.degree)), part
+
+
+def one_after_the_other(work: Callable[[Any], None], items: list[Any]) -> None:
+    """Call ``work`` for every item."""
+    for item in items:
+        work(item)
+
+
+@contextmanager
+def fold_threads(count: int) -> Iterator[Callable[[Callable[[Any], None], list[Any]], None]]:
+    """Yield ``each(work, items)``, which calls ``work`` for every item, in threads if there are several."""
+    if count == 1:
+        yield one_after_the_other
+        return
+    stopped = threading.Event()
+
+    def guarded(work: Callable[[Any], None], item: Any) -> None:
+        if not stopped.is_set():
+            work(item)
+
+    with ThreadPoolExecutor(count) as pool:
+
+        def each(work: Callable[[Any], None], items: list[Any]) -> None:
+            try:
+                for future in [pool.submit(guarded, work, item) for item in items]:
+                    future.result()
+            except BaseException:
+                stopped.set()
+                raise
+
+        yield each
