@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,27 +54,32 @@ class ExampleBlock {
     /// long, the linear conditions of all free coefficients are solved in between.
     template <MulticlassLoss Loss>
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
-        Index steps = 0;
+        Index steps = 0, patience = kPatience * size_;
+        int most_jumps = kFirstJumps;
         while (true) {
-            const Index patience = std::min(limit - steps, kPatience * size_);
-            const Index taken = take_steps(loss, tolerance, patience);
+            const Index most = std::min(limit - steps, patience);
+            const Index taken = take_steps(loss, tolerance, most);
             if (taken < 0) return -1;
             steps += taken;
-            if (taken < patience || steps >= limit) return steps;
-            if (control != nullptr && control->stop_requested()) return steps;
+            if (taken < most || steps >= limit) return steps;
             // A jump that a bound cuts short leaves that coefficient there; the next one is without it.
             double share = 0.0;
-            for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < kMostJumps; ++jumps) {
+            for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
+                if (control != nullptr && control->stop_requested()) return steps;
                 share = jump(loss, *blas);
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
             }
+            // The longer it takes, the less is to be expected of steps.
+            if (blas != nullptr) patience = size_;
+            most_jumps = std::min(2 * most_jumps, kMostJumps);
         }
     }
 
   private:
     /// Steps for each example before the free coefficients are solved for.
     static constexpr Index kPatience = 4;
-    static constexpr int kMostJumps = 4;
+    static constexpr int kFirstJumps = 4, kMostJumps = 64;
+    static constexpr double kShorter = 0.25;
     /// A larger face is not worth factorising.
     static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
@@ -119,18 +126,47 @@ class ExampleBlock {
         for (Index a = 0; a < f; ++a) largest = std::max(largest, system.matrix[a * f + a]);
         const double ridge = largest * static_cast<double>(f) * std::numeric_limits<Real>::epsilon();
         for (Index a = 0; a < f; ++a) system.matrix[a * f + a] += ridge;
+        const auto right = system.right;
         const auto solution = solve_definite(blas, std::move(system.matrix), std::move(system.right));
         if (solution.empty()) return -1.0;
+        const double descent = std::inner_product(solution.begin(), solution.end(), right.begin(), 0.0);
         const auto changes = row_changes(face, solution, classes_);
         double share = 1.0;
         for (const auto& [s, change] : changes) share = std::min(share, loss.room(row(s), change, examples_[s]));
+        // Where rows meet their bounds, going on with the others is often better than that all of them stop.
+        const auto rows = rows_;
+        const std::vector<Real> gradient(gradient_.data(), gradient_.data() + classes_ * stride_);
+        for (double length = 1.0; length > share; length *= kShorter) {
+            go(loss, changes, length);
+            if (gain(rows, gradient) > (share - share * share / 2) * descent) return share;
+            rows_ = rows;
+        }
+        go(loss, changes, share);
+        return share;
+    }
+
+    /// Add the changes, times `length`, to the rows and bring each one back into its feasible set.
+    template <MulticlassLoss Loss>
+    void go(const Loss& loss, const std::map<Index, std::vector<double>>& changes, double length) {
         for (const auto& [s, change] : changes) {
-            for (Index m = 0; m < classes_; ++m) row(s)[m] += share * change[m];
+            for (Index m = 0; m < classes_; ++m) row(s)[m] += length * change[m];
             loss.make_feasible(examples_[s], row(s));
             set_limits(loss, s);
         }
         refresh();
-        return share;
+    }
+
+    /// By how much the objective is less than with these rows and their gradient: exact, as it is quadratic.
+    [[nodiscard]] double gain(std::span<const double> rows, std::span<const Real> gradient) const {
+        double sum = 0.0;
+        for (Index s = 0; s < size_; ++s) {
+            for (Index m = 0; m < classes_; ++m) {
+                const Index at = m * stride_ + s;
+                const double both = static_cast<double>(gradient[at]) + static_cast<double>(gradient_.data()[at]);
+                sum -= both * (rows_[s * classes_ + m] - rows[s * classes_ + m]);
+            }
+        }
+        return sum / 2;
     }
 
     template <MulticlassLoss Loss>
