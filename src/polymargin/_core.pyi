@@ -48,6 +48,18 @@ def train(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dic
     Solve binary problems on one data set; returns their solutions side by side.
     """
 
+class BinaryTrainer:
+    """
+    Solves binary problems on one data set, call after call, and keeps kernel values.
+    """
+
+    def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, budget_bytes: int, threads: int) -> None: ...
+
+    def solve(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: tuple | None, tolerance: float, max_iterations: int, time_limit: float, progress: object | None) -> dict:
+        """
+        Solve some problems; what `train` returns, the kernel values of this call alone being counted.
+        """
+
 def train_together(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, tolerance: float, gap: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
     """Train an all-together machine; returns its solution."""
 

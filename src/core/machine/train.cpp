@@ -11,7 +11,8 @@ namespace {
 
 constexpr Index kFewFeatures = 64;
 
-/// Up to how many of `all` examples the whole kernel matrix is computed up front; pairs of classes need few of its rows.
+/// Up to how many of `all` examples the whole kernel matrix is computed up front; pairs of classes need few of its
+/// rows.
 Index whole_limit(std::span<const BinaryProblem> problems, Index all) {
     const bool share_all = problems.size() > 1 && problems.front().size() == all;
     return share_all ? kWholeLimit : kSmallProblem;
@@ -40,8 +41,8 @@ bool pairs_fit(std::span<const BinaryProblem> problems, std::span<const Range> c
     return squares + kMostApart * largest <= budget;
 }
 
-/// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What earlier
-/// problems left is used, and given up when it is in the way.
+/// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What
+/// earlier problems left is used, and given up when it is in the way.
 template <class Real>
 void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
     const Index n = store.size();
