@@ -1,9 +1,8 @@
 #include "machine/train.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <sstream>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace polymargin {
@@ -91,8 +90,10 @@ TrainReport BinaryTrainer::solve(const BinaryFamily& family, Control& control) {
     }
     const Exactness& promised = session_.exactness();
     if (!promised.covers(Exactness::of(family.upper, family.settings.tolerance))) {
-        throw std::invalid_argument("the trainer was made for bounds up to " + std::to_string(promised.largest_bound) +
-                                    " and tolerances from " + std::to_string(promised.tolerance) + " on");
+        std::ostringstream message;
+        message << "the trainer was made for bounds up to " << promised.largest_bound << " and tolerances from "
+                << promised.tolerance << " on";
+        throw std::invalid_argument(message.str());
     }
     return session_.run(control, [&](auto& store, const auto& points) {
         return solve_on(store, points, family, session_.blas(), control);
