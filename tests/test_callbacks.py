@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
 
 pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
 
@@ -33,7 +33,7 @@ class Recorder:
         self.events.append("teardown")
 
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
 PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (CrammerSingerSVC, 1)]
 
 
@@ -57,6 +57,26 @@ def test_a_callback_can_stop_a_long_fit():
     assert machine.stop_reason_ == "stopped"
     assert not machine.converged_
     assert any(issubclass(w.category, ConvergenceWarning) and "callback" in str(w.message) for w in caught)
+    assert machine.predict(X[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize("min_distance", [0.8, np.inf])
+def test_every_pair_that_was_chosen_is_a_task(min_distance):
+    X, y = load_digits(return_X_y=True)
+    recorder = Recorder()
+    told = UncertaintySVC(min_distance=min_distance).set_callbacks(recorder).fit(X, y)
+    assert recorder.events.count("begin") == recorder.events.count("end") == len(told.pairs_) + 1
+    assert (len(told.pairs_) == 23) == (min_distance == np.inf)
+    np.testing.assert_array_equal(told.dual_coef_, UncertaintySVC(min_distance=min_distance).fit(X, y).dual_coef_)
+
+
+def test_a_callback_can_stop_the_choosing_of_pairs():
+    X, y = load_digits(return_X_y=True)
+    machine = UncertaintySVC(min_distance=np.inf).set_callbacks(Recorder(stop_after=4))
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        machine.fit(X, y)
+    assert machine.stop_reason_ == "stopped"
+    assert len(machine.pairs_) == 4
     assert machine.predict(X[:5]).shape == (5,)
 
 

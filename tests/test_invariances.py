@@ -17,12 +17,12 @@ from reference.kernels import gamma_value, kernel_matrix
 from scipy import sparse
 from sklearn.svm import SVC
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
 
 CLOSE = 1e-4
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 BIASES = (None, "regularized", "free")
-every_machine = pytest.mark.parametrize("Machine", [OneVsOneSVC, OneVsRestSVC, *TOGETHER])
+every_machine = pytest.mark.parametrize("Machine", [OneVsOneSVC, OneVsRestSVC, *TOGETHER, UncertaintySVC])
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Problem:
 
     def machine(self, Machine, **params):
         bias = {"bias": self.bias} if Machine in TOGETHER else {}
-        return Machine(**{"tol": 1e-6, **self.params, **bias, **params})
+        probes = {"probe_size": 1000} if Machine is UncertaintySVC else {}  # all examples: nothing is drawn but a pair
+        return Machine(**{"tol": 1e-6, **self.params, **bias, **probes, **params})
 
     def scores(self, Machine, *, X=None, y=None, X_new=None, sample_weight=None, **params):
         machine = self.machine(Machine, **params)

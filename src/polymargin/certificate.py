@@ -60,7 +60,7 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     Parameters
     ----------
     machine : fitted machine of this package that is trained in the dual
-        ``OneVsOneSVC``, ``OneVsRestSVC``, ``WestonWatkinsSVC`` or ``CrammerSingerSVC``.
+        ``OneVsOneSVC``, ``OneVsRestSVC``, ``UncertaintySVC``, ``WestonWatkinsSVC`` or ``CrammerSingerSVC``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training examples, in the order they were fitted; the kernel matrix if it was precomputed.
     y : array-like of shape (n_samples,)

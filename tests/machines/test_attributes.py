@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from reference.data import digits, iris, random_classes, wine
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
 DEFAULTS = {
     "C": 1.0,
     "kernel": "rbf",
@@ -27,6 +27,7 @@ OWN_DEFAULTS = {
     OneVsRestSVC: {"bias": "free", "solver": "auto"},
     WestonWatkinsSVC: {"bias": "regularized", "margin": 2.0, "solver": "auto"},
     CrammerSingerSVC: {"bias": None, "solver": "auto"},
+    UncertaintySVC: {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30},
 }
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 
@@ -56,6 +57,8 @@ def test_shapes(Machine, k):
         rows, offsets = 1, 1
     elif Machine is OneVsOneSVC:
         rows, offsets = k - 1, k * (k - 1) // 2
+    elif Machine is UncertaintySVC:
+        rows, offsets = np.bincount(machine.pairs_.ravel()).max(), len(machine.pairs_)
     else:
         rows, offsets = k, k
     assert machine.classes_.tolist() == list(range(k))

@@ -8,9 +8,9 @@ from reference.kernels import kernel_matrix
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
 KERNELS = {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0},

@@ -35,19 +35,41 @@ def pair_coefficients(dual_coef, n_support, pair):
     return np.concatenate([of_i, of_j]), values
 
 
+def chosen_pair_coefficients(machine, p):
+    """Return (columns, values) of pair p of ``pairs_``; row r of a vector of class c is the r-th pair that c is in."""
+    start = np.concatenate([[0], np.cumsum(machine.n_support_)])
+    columns, values = [], []
+    for c in machine.pairs_[p]:
+        row = sum(c in pair for pair in machine.pairs_[:p].tolist())
+        columns.append(np.arange(start[c], start[c + 1]))
+        values.append(machine.dual_coef_[row, columns[-1]])
+    return np.concatenate(columns), np.concatenate(values)
+
+
 def one_vs_one_problems(machine, y):
     """Return (rows, labels, signed alpha, offset) of every pair of a fitted machine.
 
     For two classes ``dual_coef_`` and ``intercept_`` are positive for the second class, as in scikit-learn.
     """
-    y = np.asarray(y)
     k = len(machine.classes_)
-    sign = -1.0 if k == 2 else 1.0
+    found = [pair_coefficients(machine.dual_coef_, machine.n_support_, pair) for pair in pairs(k)]
+    return _pair_problems(machine, y, pairs(k), found)
+
+
+def chosen_pair_problems(machine, y):
+    """Return the same for a machine that chose its pairs."""
+    found = [chosen_pair_coefficients(machine, p) for p in range(len(machine.pairs_))]
+    return _pair_problems(machine, y, machine.pairs_, found)
+
+
+def _pair_problems(machine, y, trained, found):
+    y = np.asarray(y)
+    sign = -1.0 if len(machine.classes_) == 2 else 1.0
     problems = []
-    for p, (i, j) in enumerate(pairs(k)):
+    for p, (i, j) in enumerate(trained):
         rows = np.flatnonzero((y == machine.classes_[i]) | (y == machine.classes_[j]))
         t = np.where(y[rows] == machine.classes_[i], 1.0, -1.0)
-        columns, values = pair_coefficients(machine.dual_coef_, machine.n_support_, (i, j))
+        columns, values = found[p]
         signed = np.zeros(len(y))
         signed[machine.support_[columns]] = sign * values
         problems.append((rows, t, signed[rows], sign * machine.intercept_[p]))

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from reference import certificate, together
-from reference.certificate import audit_problems, one_vs_one_problems, one_vs_rest_problems
+from reference.certificate import audit_problems, chosen_pair_problems, one_vs_one_problems, one_vs_rest_problems
 from reference.composition import one_vs_one, one_vs_rest, upper_bounds
 from reference.kernels import gamma_value, kernel_matrix
 
@@ -13,9 +13,14 @@ ORACLES = {
     "OneVsRestSVC": one_vs_rest,
     "WestonWatkinsSVC": together.weston_watkins,
     "CrammerSingerSVC": together.crammer_singer,
+    "UncertaintySVC": one_vs_one,
 }
-OPTIONS = {"WestonWatkinsSVC": ("bias", "margin"), "CrammerSingerSVC": ("bias",)}
-PROBLEMS = {"OneVsOneSVC": one_vs_one_problems, "OneVsRestSVC": one_vs_rest_problems}
+OPTIONS = {"WestonWatkinsSVC": ("bias", "margin"), "CrammerSingerSVC": ("bias",), "UncertaintySVC": ("pairs_",)}
+PROBLEMS = {
+    "OneVsOneSVC": one_vs_one_problems,
+    "OneVsRestSVC": one_vs_rest_problems,
+    "UncertaintySVC": chosen_pair_problems,
+}
 LOSSES = {"WestonWatkinsSVC": "weston-watkins", "CrammerSingerSVC": "crammer-singer"}
 
 

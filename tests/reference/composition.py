@@ -57,12 +57,12 @@ def upper_bounds(y, C=1.0, class_weight=None, sample_weight=None):
     return np.array([C * of_class.get(label, 1.0) * w for label, w in zip(y.tolist(), weight, strict=True)])
 
 
-def one_vs_one(K, y, bound):
-    """Solve every pair (i, j), i < j, with class i as +1."""
+def one_vs_one(K, y, bound, pairs_=None):
+    """Solve every pair (i, j), i < j, or those given, with class i as +1."""
     y = np.asarray(y)
     classes = np.unique(y)
     parts = []
-    for i, j in pairs(len(classes)):
+    for i, j in pairs(len(classes)) if pairs_ is None else pairs_:
         rows = np.flatnonzero((y == classes[i]) | (y == classes[j]))
         t = np.where(y[rows] == classes[i], 1.0, -1.0)
         parts.append(Part(rows, t, solve_binary(K[np.ix_(rows, rows)], t, bound[rows])))

@@ -1,7 +1,7 @@
 #include "machine/storage.hpp"
 
+#include <sstream>
 #include <stdexcept>
-#include <string>
 
 namespace polymargin {
 namespace {
@@ -21,9 +21,10 @@ void KernelSession::check(std::span<const double> upper, double tolerance) const
         throw std::invalid_argument("upper must have a bound for each example");
     }
     if (!exactness_.covers(Exactness::of(upper, tolerance))) {
-        throw std::invalid_argument("the session was made for bounds up to " +
-                                    std::to_string(exactness_.largest_bound) + " and tolerances from " +
-                                    std::to_string(exactness_.tolerance) + " on");
+        std::ostringstream message;
+        message << "the session was made for bounds up to " << exactness_.largest_bound << " and tolerances from "
+                << exactness_.tolerance << " on";
+        throw std::invalid_argument(message.str());
     }
 }
 

@@ -1,9 +1,7 @@
 #include "machine/train.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace polymargin {

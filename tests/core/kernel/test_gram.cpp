@@ -330,6 +330,54 @@ TEST(squares_do_not_depend_on_the_threads) {
     CHECK(seen[0] == seen[1] && seen[0] == seen[2]);
 }
 
+TEST(squares_may_come_one_after_the_other) {
+    Random random(64);
+    const Matrix x = fixtures::random_matrix(300, 4, random);
+    const auto order = random.permutation(300);
+    Workbench<float> at_once(kRbf, x.dense(), order, kAmple), later(kRbf, x.dense(), order, kAmple);
+    const std::vector<Range> ranges{{0, 90}, {90, 91}, {100, 300}};
+    at_once.store.compute_squares(ranges);
+    const auto rows = later.store.shared({100, 300});  // by rows, until its square comes
+    const std::vector<Index> some{100, 250};
+    later.store.request(rows, some);
+    CHECK(later.store.fulfil() && later.store.holds_rows());
+    for (const Range range : ranges) {
+        CHECK(!later.store.has_square(range));
+        later.store.compute_squares(std::span(&range, 1));
+        CHECK(later.store.has_square(range));
+    }
+    for (const Range range : ranges) {
+        const auto expected = at_once.store.shared(range), found = later.store.shared(range);
+        CHECK(found == later.store.shared(range));
+        for (Index g = range.begin; g < range.end; ++g) {
+            CHECK(std::equal(found->row(g), found->row(g) + range.size(), expected->row(g)));
+        }
+    }
+    CHECK(later.store.evaluations() == at_once.store.evaluations() + 2 * 200);
+    CHECK(at_once.store.unused_bytes() < at_once.store.budget());
+    at_once.store.clear();
+    CHECK(at_once.store.unused_bytes() == at_once.store.budget());
+    CHECK(!at_once.store.has_square({0, 90}) && !at_once.store.holds_rows());
+}
+
+TEST(a_store_goes_on_with_other_threads_and_another_control) {
+    Random random(65);
+    const Matrix x = fixtures::random_matrix(120, 4, random);
+    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(120), kAmple);
+    const auto table = bench.store.shared({0, 120});
+    const std::vector<Index> first{3}, second{3, 4};
+    bench.store.request(table, first);
+    CHECK(bench.store.fulfil());
+    bench.control.cancel();
+    ThreadPool pool(2);
+    const Control control;
+    bench.store.work_with(pool, control);
+    bench.store.request(table, second);
+    CHECK(bench.store.fulfil());
+    CHECK(bench.store.evaluations() == 2 * 120);
+    CHECK(&bench.store.pool() == &pool && &bench.store.control() == &control);
+}
+
 TEST(private_rows_in_both_directions_and_again_for_another_pair) {
     check_private_rows<float>();
     check_private_rows<double>();

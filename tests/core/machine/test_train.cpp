@@ -186,3 +186,126 @@ TEST(a_cancelled_training_stops) {
     control.cancel();
     for (const auto& result : train(request, plain::blas(), control).results) CHECK(result.status == Status::stopped);
 }
+
+namespace {
+
+/// Solve the problems one call after the other.
+std::vector<TrainReport> one_by_one(KernelSession& session, const TrainRequest& request) {
+    std::vector<TrainReport> reports;
+    for (const BinaryProblem& problem : request.problems) {
+        BinaryFamily family = request;
+        family.problems = {problem};
+        Control control(kPatience);
+        reports.push_back(train(session, family, control));
+    }
+    return reports;
+}
+
+KernelSession session_for(const TrainRequest& request) {
+    return {request, Exactness::of(request.upper, request.settings.tolerance), plain::blas()};
+}
+
+Index evaluations_of(const std::vector<TrainReport>& reports) {
+    Index sum = 0;
+    for (const TrainReport& report : reports) sum += report.evaluations;
+    return sum;
+}
+
+}  // namespace
+
+TEST(problems_solved_call_by_call_are_those_solved_at_once) {
+    for (const Index per_class : {60, 300}) {  // on the whole matrix, and on that of each class
+        const Data data(4, per_class, 131);
+        const auto request =
+            request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(4, per_class));
+        const auto at_once = run(request);
+        KernelSession session = session_for(request);
+        const auto reports = one_by_one(session, request);
+        CHECK(at_once.whole_matrix == (per_class == 60));
+        for (std::size_t p = 0; p < reports.size(); ++p) {
+            CHECK(reports[p].whole_matrix == at_once.whole_matrix);
+            CHECK(reports[p].single_precision == at_once.single_precision);
+            CHECK(audit::same(reports[p].results[0], at_once.results[p]));
+        }
+        CHECK(evaluations_of(reports) == at_once.evaluations);  // none was computed twice
+        if (at_once.whole_matrix) CHECK(evaluations_of(one_by_one(session, request)) == 0);
+    }
+}
+
+TEST(rows_of_a_class_serve_later_calls) {
+    const Data data(3, 360, 132);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    auto request = request_for(data, data.x.dense(), kernel, audit::all_pairs(3, 360));
+    request.settings.working_set = 64;
+    request.budget_bytes = 4'000'000;  // too small for the matrices of pairs, large enough to keep every row
+    KernelSession session = session_for(request);
+    const auto reports = one_by_one(session, request);
+    Index alone = 0;
+    for (std::size_t p = 0; p < reports.size(); ++p) {
+        audit::check_solved(request.problems[p], request.upper, gram, reports[p].results[0], request.settings.tolerance,
+                            1e-4);
+        auto single = request;
+        single.problems = {request.problems[p]};
+        alone += run(single).evaluations;
+    }
+    CHECK(evaluations_of(reports) < alone);
+}
+
+TEST(matrices_of_classes_make_room_for_a_problem_that_goes_by_rows) {
+    const Data data(4, 300, 133);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    auto request = request_for(data, data.x.dense(), kernel, {});
+    const Range small{0, 40}, other{40, 80}, large{80, 640}, last{640, 1200};
+    request.problems = {{.segments = {small, other}, .positive = small},
+                        {.segments = {large, last}, .positive = large},
+                        {.segments = {small, last}, .positive = small},
+                        {.segments = {{0, 1200}}, .positive = small}};
+    request.settings.working_set = 64;
+    request.budget_bytes = 2'000'000;
+    KernelSession session = session_for(request);
+    const auto reports = one_by_one(session, request);
+    for (std::size_t p = 0; p < reports.size(); ++p) {
+        audit::check_solved(request.problems[p], request.upper, gram, reports[p].results[0], request.settings.tolerance,
+                            1e-4);
+    }
+}
+
+TEST(a_call_may_bring_its_own_bounds_and_start) {
+    const Data data(2, 100, 134);
+    auto request = request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(2, 100));
+    const auto expected = run(request);
+    KernelSession session = session_for(request);
+    auto smaller = request;
+    for (double& bound : smaller.upper) bound /= 4;
+    const auto first = one_by_one(session, smaller)[0];
+    CHECK(audit::same(first.results[0], run(smaller).results[0]));
+    request.starts = {{first.results[0].support, first.results[0].beta}};
+    const auto second = one_by_one(session, request)[0];
+    CHECK_CLOSE(second.results[0].objectives.dual, expected.results[0].objectives.dual, 1e-9);
+    CHECK(second.evaluations == 0);
+    smaller.upper.back() = 100.0;
+    CHECK_THROWS(std::invalid_argument, "bounds up to", one_by_one(session, smaller));
+    request.settings.tolerance /= 2;
+    CHECK_THROWS(std::invalid_argument, "tolerances from", one_by_one(session, request));
+    request.upper.pop_back();
+    CHECK_THROWS(std::invalid_argument, "upper", one_by_one(session, request));
+}
+
+TEST(a_session_that_was_stopped_begins_anew) {
+    for (const Index per_class : {60, 300}) {
+        const Data data(4, per_class, 135);
+        const auto request =
+            request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(4, per_class));
+        KernelSession session = session_for(request);
+        Control cancelled;
+        cancelled.cancel();
+        for (const auto& result : train(session, request, cancelled).results) CHECK(result.status == Status::stopped);
+        const auto reports = one_by_one(session, request);
+        const auto expected = run(request);
+        for (std::size_t p = 0; p < reports.size(); ++p) {
+            CHECK(audit::same(reports[p].results[0], expected.results[p]));
+        }
+    }
+}

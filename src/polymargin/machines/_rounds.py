@@ -1,0 +1,135 @@
+"""Training pairs of classes one at a time, when the answers so far say which is next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from polymargin import _core
+from polymargin.machines._data import Matrix
+from polymargin.machines._machine import KernelMachine
+from polymargin.machines._pairs import pair_problems
+from polymargin.machines._solution import Floats, Ints, TrainingSet
+
+
+class Probes:
+    """Up to ``size`` training examples of each class that every new pair machine is asked about."""
+
+    def __init__(
+        self, machine: KernelMachine, X: Matrix, training: TrainingSet, size: int, rng: np.random.Generator
+    ) -> None:
+        examples = np.concatenate(
+            [
+                np.sort(rng.choice(np.arange(begin, end), min(end - begin, size), replace=False))
+                for begin, end in pairwise(training.bounds)
+            ]
+        )
+        self.evaluations = 0  # kernel values computed for the answers
+        self._machine, self._X, self._order = machine, X, training.order
+        self._queries = X[training.order[examples]]
+        self._owner = training.class_of(examples)
+        self._weight = training.weight[examples]
+        self._total = np.bincount(self._owner, weights=self._weight)
+
+    def shares(self, support: Ints, beta: Floats, intercept: float) -> Floats:
+        """Return the share of each class that a pair machine gives to its first class, Wang & Huang (4.1)."""
+        positive = self._values(self._order[support], beta, intercept) >= 0
+        return np.bincount(self._owner, weights=self._weight * positive) / self._total
+
+    def _values(self, support: Ints, beta: Floats, intercept: float) -> Floats:
+        out = np.full((len(self._owner), 1), intercept)
+        if len(support) == 0:
+            return out[:, 0]
+        vectors = self._X[support]
+        self.evaluations += len(out) * len(support)
+        values = self._machine._kernel.values(self._queries, vectors, support)
+        if values is not None:
+            return values @ beta + intercept
+        blocks = [((0, len(support)), [0])]
+        return self._machine._add_scores(self._queries, np.arange(len(out)), beta[None, :], blocks, out, vectors)[:, 0]
+
+
+class PairRounds:
+    """The pairs trained so far, one a round, on one kernel engine and within common limits."""
+
+    def __init__(
+        self,
+        session: _core.KernelSession,
+        training: TrainingSet,
+        probes: Probes,
+        starts: dict[tuple[int, int], tuple[Ints, Ints, Floats]],
+        most: int,
+        *,
+        refine: bool,
+        tolerance: float,
+        max_iterations: int,
+        time_limit: float,
+        progress: Callable[[int, int, int, float], bool] | None,
+    ) -> None:
+        self._session, self._training, self._probes, self._starts, self._most = session, training, probes, starts, most
+        self._refine, self._tolerance, self._max_iterations, self._progress = (
+            refine,
+            tolerance,
+            max_iterations,
+            progress,
+        )
+        self._deadline = time.perf_counter() + time_limit
+        self._raw: list[dict[str, Any]] = []
+        self._pairs: list[Ints] = []
+        self._rows: list[Floats] = []
+        self._cut_short: list[str] = []  # why there must be no other round, if a limit says so
+
+    @property
+    def go_on(self) -> bool:
+        """Whether there may be another round."""
+        return len(self._pairs) < self._most and not self._cut_short
+
+    def train(self, pair: Ints) -> Floats:
+        """Train a pair and return its row of the decision matrix."""
+        raw = self._session.train(
+            pair_problems(pair[None, :], self._training.bounds),
+            self._training.upper,
+            self._starts.get((int(pair[0]), int(pair[1]))),
+            self._refine,
+            self._tolerance,
+            self._max_iterations,
+            max(self._deadline - time.perf_counter(), 1e-9),
+            self._report if self._progress is not None else None,
+        )
+        self._raw.append(raw)
+        self._pairs.append(pair)
+        self._rows.append(self._probes.shares(raw["support"], raw["beta"], float(raw["intercept"][0])))
+        self._look_at_limits(raw["status"][0], float(raw["violation"][0]))
+        return self._rows[-1]
+
+    def _look_at_limits(self, status: str, violation: float) -> None:
+        if status in ("stopped", "time_limit", "unbounded"):
+            self._cut_short = [status]
+        elif not self._report(0, 1, 0, violation) and self.go_on:
+            self._cut_short = ["stopped"]
+        elif time.perf_counter() >= self._deadline and self.go_on:
+            self._cut_short = ["time_limit"]
+
+    def _report(self, done: int, total: int, iterations: int, violation: float) -> bool:
+        """Pass on the progress of one pair as that of all; False if a stop is asked for."""
+        before = sum(int(raw["iterations"][0]) for raw in self._raw)
+        return self._progress is None or self._progress(len(self._raw), self._most, before + iterations, violation)
+
+    def answer(self) -> dict[str, Any]:
+        """Return all pairs side by side, as the core would, with the decision matrix."""
+        together = {
+            name: np.concatenate([raw[name] for raw in self._raw])
+            for name in ("support", "beta", "intercept", "primal", "dual", "violation", "iterations")
+        }
+        return together | {
+            "starts": np.cumsum([0] + [len(raw["support"]) for raw in self._raw]),
+            "status": [raw["status"][0] for raw in self._raw] + self._cut_short,
+            "evaluations": sum(raw["evaluations"] for raw in self._raw) + self._probes.evaluations,
+            "pairs": np.array(self._pairs),
+            "decision_matrix": np.array(self._rows),
+            "n_solved": len(self._raw),
+        }

@@ -1,0 +1,81 @@
+"""The core's session: what it answers call after call is what one call answers, whatever becomes of the arrays."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from reference.data import overlapping
+
+from polymargin import _core
+from polymargin.machines._pairs import all_pairs, pair_problems
+
+ANSWERS = ("support", "beta", "intercept", "primal", "dual", "violation", "iterations")
+LIMITS = {"refine": True, "tolerance": 1e-3, "max_iterations": -1, "time_limit": 60.0, "progress": None}
+RBF = _core.Kernel(_core.KernelType.rbf, 0.05, 0.0, 3)
+
+
+def sorted_problem(n=1500):
+    X, y = overlapping(n=n)
+    order = np.argsort(y, kind="stable")
+    bounds = np.searchsorted(y[order], np.arange(6))
+    return X, order, np.full(n, 2.0), pair_problems(all_pairs(5).pairs, bounds)
+
+
+def session_on(X, order, threads=1, largest_bound=2.0, tolerance=1e-3, whole=False):
+    data = _core.Data.dense(X)
+    return _core.KernelSession(data, RBF, order, largest_bound, tolerance, whole, 200_000_000, threads)
+
+
+@pytest.mark.parametrize("n", [500, 1500])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_call_by_call_is_at_once(n, threads):
+    X, order, upper, problems = sorted_problem(n)
+    once = session_on(X, order).train(problems, upper, None, **LIMITS)
+    session = session_on(X, order, threads)
+    calls = [session.train(problems[p : p + 1], upper, None, **LIMITS) for p in range(len(problems))]
+    for name in ANSWERS:
+        np.testing.assert_array_equal(np.concatenate([call[name] for call in calls]), once[name])
+    assert sum(call["evaluations"] for call in calls) == once["evaluations"]
+
+
+def test_the_data_live_as_long_as_the_session():
+    X, order, upper, problems = sorted_problem()
+    expected = session_on(X, order).train(problems, upper, None, **LIMITS)
+    alive = weakref.ref(X)
+    session = session_on(X, order)
+    del X
+    gc.collect()
+    assert alive() is not None
+    found = session.train(problems, upper, None, **LIMITS)
+    for name in ANSWERS:
+        np.testing.assert_array_equal(found[name], expected[name])
+    del session
+    gc.collect()
+    assert alive() is None
+
+
+def test_an_error_in_the_progress_stops_a_call_and_the_next_one_begins_anew():
+    X, order, upper, problems = sorted_problem()
+    hard = np.full(len(order), 1e6)
+    session = session_on(X, order, largest_bound=1e6, tolerance=1e-10)
+
+    def progress(*_):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        session.train(problems, hard, None, True, 1e-10, -1, 60.0, progress)
+    again = session.train(problems, upper, None, True, 1e-3, -1, 60.0, None)
+    assert set(again["status"]) == {"converged"}
+    assert again["evaluations"] > 0
+
+
+def test_more_than_was_promised_is_refused():
+    X, order, upper, problems = sorted_problem(500)
+    session = session_on(X, order)
+    with pytest.raises(ValueError, match="bounds up to 2"):
+        session.train(problems, 1.01 * upper, None, **LIMITS)
+    with pytest.raises(ValueError, match="tolerances from"):
+        session.train(problems, upper, None, **(LIMITS | {"tolerance": 1e-4}))
+    with pytest.raises(ValueError, match="upper"):
+        session.train(problems, upper[:-1], None, **LIMITS)
