@@ -1,0 +1,107 @@
+"""What a fitted machine keeps, declared once: checked before every prediction, and stored as it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polymargin.machines._kernel import KERNELS, Kernel
+
+FLOATS = {"real": ("float64",), "data": ("float32", "float64")}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A fitted attribute: what it holds, and the names of its dimensions.
+
+    ``values`` is one of
+
+    - ``"real"``: finite float64 numbers; ``"data"``: float32 ones as well;
+    - ``"count"``: whole numbers that are not negative, all of them smaller than the dimension ``below``;
+    - ``"labels"``: the classes, sorted; ``"names"``: texts; ``"kernel"``: a :class:`Kernel`;
+    - ``"number"``, ``"flag"``, ``"text"``: a float of any value, a bool, a str.
+
+    ``shape`` has a name or a number for each dimension, and is None where any will do. Two dimensions of one name have
+    one size: that of the machine's own ``_dimensions()``, or else of the first attribute that has it.
+    """
+
+    values: str
+    shape: tuple[str | int, ...] | None = ()
+    below: str | None = None
+    optional: bool = False
+    sparse: bool = False
+    report: bool = False  # tells of the fit and takes no part in predictions
+
+
+def flaws(kept: Mapping[str, Kept], state: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that are not what was declared, each with what is wrong with it."""
+    known = dict(sizes)
+    for name, declared in kept.items():
+        if name not in state:
+            if not declared.optional:
+                yield name, "is missing"
+            continue
+        flaw = _flaw_of_shape(declared, state[name], known) or _flaw_of_values(declared, state[name], known)
+        if flaw is not None:
+            yield name, flaw
+
+
+def _flaw_of_shape(kept: Kept, value: Any, known: dict[str, int]) -> str | None:
+    if kept.shape is None:
+        return None
+    found = value.shape if sp.issparse(value) else np.shape(value)
+    sizes = [known.get(d, n) if isinstance(d, str) else d for d, n in zip(kept.shape, found, strict=False)]
+    expected = tuple(sizes) + kept.shape[len(sizes) :]
+    if found != expected:
+        return f"has shape {found}, expected {expected}"
+    known.update({d: n for d, n in zip(kept.shape, found, strict=True) if isinstance(d, str)})
+    return None
+
+
+def _flaw_of_values(kept: Kept, value: Any, known: Mapping[str, int]) -> str | None:
+    if kept.values in FLOATS:
+        return _flaw_of_floats(kept, value)
+    if kept.values == "count":
+        return _flaw_of_counts(value, None if kept.below is None else known[kept.below])
+    if kept.values == "labels":
+        return None if len(value) > 1 and np.all(value[:-1] < value[1:]) else "must hold two or more classes, sorted"
+    if kept.values == "names":
+        return None if all(isinstance(name, str) for name in value) else "must hold texts"
+    if kept.values == "kernel":
+        return _flaw_of_kernel(value)
+    kind = {"number": float, "flag": bool, "text": str}[kept.values]
+    return None if isinstance(value, kind) else f"must be of type {kind.__name__}"
+
+
+def _flaw_of_floats(kept: Kept, value: Any) -> str | None:
+    if sp.issparse(value) and not kept.sparse:
+        return "must be dense"
+    numbers = value.data if sp.issparse(value) else np.asarray(value)
+    allowed = FLOATS[kept.values]
+    if numbers.dtype.name not in allowed:
+        return f"has type {numbers.dtype}, expected {' or '.join(allowed)}"
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(numbers.sum()) or np.all(np.isfinite(numbers))  # one fast pass where it is enough
+    return None if finite else "is not finite everywhere"
+
+
+def _flaw_of_counts(value: Any, below: int | None) -> str | None:
+    numbers = np.asarray(value)
+    if numbers.dtype.kind != "i":
+        return "must hold whole numbers of a signed type"
+    if numbers.min(initial=0) < 0:
+        return "must not be negative"
+    if below is not None and numbers.max(initial=0) >= max(below, 1):
+        return f"has {numbers.max()}, but must be below {below} everywhere"
+    return None
+
+
+def _flaw_of_kernel(value: Any) -> str | None:
+    if not isinstance(value, Kernel) or not (callable(value.kind) or value.kind in KERNELS):
+        return "is not one that fit stored"
+    sound = 0 <= value.gamma < np.inf and np.isfinite(value.coef0) and 0 <= value.degree < 2**31
+    return None if sound else "must have a finite gamma >= 0, a finite coef0 and a degree from 0 to 2,147,483,647"
