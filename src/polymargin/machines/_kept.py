@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from polymargin.machines._kernel import KERNELS, Kernel
 
@@ -35,6 +36,27 @@ class Kept:
     optional: bool = False
     sparse: bool = False
     report: bool = False  # tells of the fit and takes no part in predictions
+
+
+class KeepsState:
+    """For machines that say what a fit leaves: it is checked before predictions, and models on disk are made of it."""
+
+    _kept: ClassVar[dict[str, Kept]]
+
+    def _dimensions(self) -> dict[str, int]:
+        """Return the sizes of named dimensions, as far as they are known without the arrays that have them."""
+        return {}
+
+    def _flaws(self) -> Iterator[tuple[str, str]]:
+        """Yield the fitted attributes that do not belong together, each with what is wrong with it."""
+        kept = {name: declared for name, declared in self._kept.items() if not declared.report}
+        yield from flaws(kept, vars(self), self._dimensions())
+
+    def _checked_state(self) -> None:
+        """Refuse to predict with fitted attributes that do not belong together."""
+        check_is_fitted(self)
+        for name, flaw in self._flaws():
+            raise ValueError(f"the fitted state is damaged: {name} {flaw}; fit again")
 
 
 def flaws(kept: Mapping[str, Kept], state: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ from polymargin._memory import budget_bytes
 from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples, core_data
-from polymargin.machines._kept import Kept, flaws
+from polymargin.machines._kept import KeepsState, Kept, flaws
 from polymargin.machines._kernel import KERNELS, Kernel, resolve_gamma
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
@@ -43,7 +43,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstimator):
     """A classifier that is trained in the dual on a kernel and decides by scores.
 
     A subclass calls the core (:meth:`_solve`), keeps the solution (:meth:`_store`), and says what its scores are made
@@ -314,7 +314,6 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self._weights()
 
     def _dimensions(self) -> dict[str, int]:
-        """Return the sizes that the shapes in ``_kept`` are made of."""
         rows, scores = self._shape(np.size(self.classes_))
         n_vectors, n_features = np.size(self.support_), int(self.n_features_in_)
         sizes = {"rows": rows, "scores": scores, "vectors": n_vectors, "features": n_features}
@@ -322,21 +321,13 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return sizes | {"vectors held": held * n_vectors, "features held": held * n_features}
 
     def _flaws(self) -> Iterator[tuple[str, str]]:
-        """Yield the fitted attributes that do not belong together, each with what is wrong with it."""
-        kept = {name: declared for name, declared in self._kept.items() if not declared.report}
         sized = ("n_features_in_", "_kernel")  # the sizes of the others depend on them
-        yield from flaws({name: kept.pop(name) for name in sized}, vars(self), {})
-        yield from flaws(kept, vars(self), self._dimensions())
+        yield from flaws({name: self._kept[name] for name in sized}, vars(self), {})
+        yield from super()._flaws()
         if np.sum(self.n_support_) != len(self.support_):
             yield "n_support_", "does not count support_"
         if self._kernel.precomputed and int(np.max(self.support_, initial=0)) >= self.n_features_in_:
             yield "support_", "names columns the kernel does not have"
-
-    def _checked_state(self) -> None:
-        """Refuse to predict with fitted attributes that do not belong together."""
-        check_is_fitted(self)
-        for name, flaw in self._flaws():
-            raise ValueError(f"the fitted state is damaged: {name} {flaw}; fit again")
 
     def _checked_queries(self, X: Any) -> Matrix:
         self._checked_state()

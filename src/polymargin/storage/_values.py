@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+_NUMBERS = ("float32", "float64", "int32", "int64")
+
 
 def to_json(value: Any) -> str:
     """Return the text of a value that :func:`encoded` made."""
@@ -22,7 +24,8 @@ def from_json(text: str | bytes) -> Any:
 def encoded(value: Any) -> Any:
     """Return a value in terms of JSON; raise TypeError if it is none that a file can hold.
 
-    Infinite and undefined floats become ``{"float": "inf"}``, dictionaries ``{"dict": [[key, value], ...]}``.
+    What JSON has not becomes an object of one entry: ``{"float": "inf"}``, ``{"dict": [[key, value], ...]}``,
+    ``{"list": [...]}``, ``{"tuple": [...]}``, ``{"array": ["float64", [...]]}``.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -30,24 +33,37 @@ def encoded(value: Any) -> Any:
         return {"float": repr(value)}
     if isinstance(value, dict):
         return {"dict": [[encoded(key), encoded(item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return {type(value).__name__: [encoded(item) for item in value]}
+    if isinstance(value, np.ndarray) and value.dtype.name in _NUMBERS and np.all(np.isfinite(value)):
+        return {"array": [value.dtype.name, value.tolist()]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"a model file holds numbers, texts and dictionaries of them, not {type(value).__name__}")
+    raise TypeError(
+        f"a model file holds numbers, texts, lists and dictionaries of them, not {type(value).__name__}"
+    )
 
 
 def decoded(value: Any) -> Any:
     """Return what :func:`encoded` was given; raise ValueError if it cannot have been given anything."""
-    match value:
-        case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
-            return float(text)
-        case {"dict": list(pairs), **rest} if not rest and all(isinstance(p, list) and len(p) == 2 for p in pairs):
-            keys = [decoded(key) for key, _ in pairs]
-            if any(isinstance(key, dict) for key in keys):
-                raise ValueError("a key of a dictionary must not be a dictionary")
-            return dict(zip(keys, (decoded(item) for _, item in pairs), strict=True))
-        case dict() | list():
-            raise ValueError(f"{to_json(value)[:60]} is no value of a model file")
-    return value
+    if not isinstance(value, dict | list):
+        return value
+    kind, content = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)
+    match kind, content:
+        case "float", "inf" | "-inf" | "nan":
+            return float(content)
+        case "dict", list() if all(isinstance(pair, list) and len(pair) == 2 for pair in content):
+            keys = [decoded(key) for key, _ in content]
+            if all(key is None or isinstance(key, bool | int | float | str) for key in keys):
+                return dict(zip(keys, (decoded(item) for _, item in content), strict=True))
+        case (("list" | "tuple"), list()):
+            items = [decoded(item) for item in content]
+            return items if kind == "list" else tuple(items)
+        case "array", [str(dtype), list(numbers)] if dtype in _NUMBERS:
+            array = np.array(numbers)  # raises ValueError if rows differ in length
+            if array.size == 0 or array.dtype.kind in "if":
+                return array.astype(dtype)
+    raise ValueError(f"{to_json(value)[:60]} is no value of a model file")
 
 
 def _refuse_constant(name: str) -> Any:
