@@ -76,11 +76,12 @@ def _flaw_of_shape(kept: Kept, value: Any, known: dict[str, int]) -> str | None:
     if kept.shape is None:
         return None
     found = value.shape if sp.issparse(value) else np.shape(value)
-    sizes = [known.get(d, n) if isinstance(d, str) else d for d, n in zip(kept.shape, found, strict=False)]
-    expected = tuple(sizes) + kept.shape[len(sizes) :]
+    bound = dict(known)
+    sizes = [bound.setdefault(d, n) if isinstance(d, str) else d for d, n in zip(kept.shape, found, strict=False)]
+    expected = (*sizes, *kept.shape[len(sizes) :])
     if found != expected:
         return f"has shape {found}, expected {expected}"
-    known.update({d: n for d, n in zip(kept.shape, found, strict=True) if isinstance(d, str)})
+    known.update(bound)
     return None
 
 

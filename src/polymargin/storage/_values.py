@@ -39,9 +39,7 @@ def encoded(value: Any) -> Any:
         return {"array": [value.dtype.name, value.tolist()]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(
-        f"a model file holds numbers, texts, lists and dictionaries of them, not {type(value).__name__}"
-    )
+    raise TypeError(f"a model file holds numbers, texts, lists and dictionaries of them, not {type(value).__name__}")
 
 
 def decoded(value: Any) -> Any:
