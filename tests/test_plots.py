@@ -178,6 +178,14 @@ def test_sparse_and_single_precision_data():
         assert len(marks["support vector"]) == len(machine.support_)
 
 
+def test_whole_numbers_do_not_round_the_grid():
+    X, y = plane()
+    recorder = Recorder(GaussianNB().fit(X, y))
+    decision_regions(recorder, np.round(X).astype(int), y, resolution=30)
+    grid = max(recorder.asked, key=len)
+    assert len(np.unique(grid[:, 0])) == 30
+
+
 def test_a_feature_that_does_not_vary_still_has_a_plane():
     X, y = plane()
     X[:, 1] = 3.0

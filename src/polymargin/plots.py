@@ -130,7 +130,9 @@ def _like(X: Any, grid: NDArray[np.float64]) -> Any:
     """Return the grid in the form of X, so that the model sees what it was fitted on."""
     if hasattr(X, "columns"):
         return type(X)(dict(zip(X.columns, grid.T, strict=True)))
-    return sp.csr_array(grid) if sp.issparse(X) else grid.astype(getattr(X, "dtype", np.float64))
+    if getattr(X, "dtype", None) == np.float32:
+        grid = grid.astype(np.float32)
+    return sp.csr_array(grid) if sp.issparse(X) else grid
 
 
 def _support(model: Any, points: NDArray[np.float64]) -> Any:

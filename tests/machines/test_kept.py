@@ -16,7 +16,7 @@ MACHINES = [getattr(polymargin, name) for name in polymargin.__all__ if name.end
 
 def flaw(declared, value, **sizes):
     """Return what is wrong with one attribute, None if nothing."""
-    return next((text for _, text in flaws({"a_": declared}, {"a_": value}, sizes)), None)
+    return next((text for _, text in flaws({"a_": declared}, {"a_": value}, lambda: sizes)), None)
 
 
 @pytest.mark.parametrize("Machine", MACHINES)
@@ -25,7 +25,7 @@ def test_a_fit_leaves_what_is_declared_and_nothing_else(Machine):
     left = {name for name in vars(machine) if name not in machine.get_params()}
     required = {name for name, kept in machine._kept.items() if not kept.optional}
     assert required <= left <= machine._kept.keys()
-    assert not list(flaws(machine._kept, vars(machine), machine._dimensions()))
+    assert not list(flaws(machine._kept, vars(machine), machine._dimensions))
     assert not list(machine._flaws())
 
 
@@ -60,8 +60,8 @@ def test_large_finite_values_are_not_taken_for_infinite():
 
 def test_a_dimension_without_a_size_has_that_of_the_first_array():
     kept = {"a_": Kept("real", ("pairs",)), "b_": Kept("real", ("pairs", 2))}
-    assert not list(flaws(kept, {"a_": np.zeros(3), "b_": np.zeros((3, 2))}, {}))
-    assert [name for name, _ in flaws(kept, {"a_": np.zeros(3), "b_": np.zeros((4, 2))}, {})] == ["b_"]
+    assert not list(flaws(kept, {"a_": np.zeros(3), "b_": np.zeros((3, 2))}))
+    assert [name for name, _ in flaws(kept, {"a_": np.zeros(3), "b_": np.zeros((4, 2))})] == ["b_"]
 
 
 class PairsSVC(OneVsOneSVC):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.machines._kernel import KERNELS, Kernel
 
-FLOATS = {"real": ("float64",), "data": ("float32", "float64")}
+FLOATS = {"real": (np.dtype(np.float64),), "data": (np.dtype(np.float64), np.dtype(np.float32))}
+_LARGE = 50_000  # numbers, from which on their sum is faster than a test of each
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,7 @@ class KeepsState:
 
     def _flaws(self) -> Iterator[tuple[str, str]]:
         """Yield the fitted attributes that do not belong together, each with what is wrong with it."""
-        kept = {name: declared for name, declared in self._kept.items() if not declared.report}
-        yield from flaws(kept, vars(self), self._dimensions())
+        yield from flaws(self._kept, vars(self), self._dimensions, reports=False)
 
     def _checked_state(self) -> None:
         """Refuse to predict with fitted attributes that do not belong together."""
@@ -59,14 +60,29 @@ class KeepsState:
             raise ValueError(f"the fitted state is damaged: {name} {flaw}; fit again")
 
 
-def flaws(kept: Mapping[str, Kept], state: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield the attributes that are not what was declared, each with what is wrong with it."""
-    known = dict(sizes)
+def flaws(
+    kept: Mapping[str, Kept],
+    state: Mapping[str, Any],
+    dimensions: Callable[[], dict[str, int]] = dict,
+    *,
+    reports: bool = True,
+) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that are not what was declared, each with what is wrong with it.
+
+    The sizes of ``dimensions()`` may depend on attributes without dimensions that are declared before all others.
+    ``reports=False`` leaves out what takes no part in predictions.
+    """
+    known: dict[str, int] = {}
+    sized = False
     for name, declared in kept.items():
+        if declared.report and not reports:
+            continue
         if name not in state:
             if not declared.optional:
                 yield name, "is missing"
             continue
+        if not sized and declared.shape != ():
+            known, sized = dict(dimensions()), True
         flaw = _flaw_of_shape(declared, state[name], known) or _flaw_of_values(declared, state[name], known)
         if flaw is not None:
             yield name, flaw
@@ -75,14 +91,17 @@ def flaws(kept: Mapping[str, Kept], state: Mapping[str, Any], sizes: Mapping[str
 def _flaw_of_shape(kept: Kept, value: Any, known: dict[str, int]) -> str | None:
     if kept.shape is None:
         return None
-    found = value.shape if sp.issparse(value) else np.shape(value)
-    bound = dict(known)
-    sizes = [bound.setdefault(d, n) if isinstance(d, str) else d for d, n in zip(kept.shape, found, strict=False)]
+    found = getattr(value, "shape", ())  # what is no array has no dimensions
+    if found == kept.shape:
+        return None
+    before = dict(known)
+    sizes = [known.setdefault(d, n) if isinstance(d, str) else d for d, n in zip(kept.shape, found, strict=False)]
     expected = (*sizes, *kept.shape[len(sizes) :])
-    if found != expected:
-        return f"has shape {found}, expected {expected}"
-    known.update(bound)
-    return None
+    if found == expected:
+        return None
+    known.clear()
+    known.update(before)
+    return f"has shape {found}, expected {expected}"
 
 
 def _flaw_of_values(kept: Kept, value: Any, known: Mapping[str, int]) -> str | None:
@@ -105,14 +124,22 @@ def _flaw_of_floats(kept: Kept, value: Any) -> str | None:
         return "must be dense"
     numbers = value.data if sp.issparse(value) else np.asarray(value)
     allowed = FLOATS[kept.values]
-    if numbers.dtype.name not in allowed:
-        return f"has type {numbers.dtype}, expected {' or '.join(allowed)}"
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(numbers.sum()) or np.all(np.isfinite(numbers))  # one fast pass where it is enough
-    return None if finite else "is not finite everywhere"
+    if numbers.dtype not in allowed:
+        return f"has type {numbers.dtype}, expected {' or '.join(map(str, allowed))}"
+    return None if _all_finite(numbers) else "is not finite everywhere"
+
+
+def _all_finite(numbers: NDArray[Any]) -> bool:
+    if numbers.size > _LARGE:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(numbers.sum()):  # one fast pass, where it is enough
+                return True
+    return bool(np.isfinite(numbers).all())
 
 
 def _flaw_of_counts(value: Any, below: int | None) -> str | None:
+    if type(value) is int and value >= 0 and below is None:
+        return None if value < 2**63 else "is too large"
     numbers = np.asarray(value)
     if numbers.dtype.kind != "i":
         return "must hold whole numbers of a signed type"

@@ -300,7 +300,7 @@ def _unpacked(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
             raise _BadFileError(f"tensor or value {name!r} is missing")
     vars(machine).update(state)
     report = {name: declared for name, declared in kept.items() if declared.report}
-    for name, flaw in chain(flaws(report, state, {}), machine._flaws()):
+    for name, flaw in chain(flaws(report, state), machine._flaws()):
         _refuse("tensor or value", name, flaw)
     return machine
 
