@@ -41,7 +41,7 @@ def main():
         ax.set_title(Machine.__name__, fontsize=11)
         print(f"{Machine.__name__:<18}{caption}")
     if len(sys.argv) > 1:
-        figure.savefig(sys.argv[1], dpi=90)
+        figure.savefig(sys.argv[1], dpi=110)
     else:
         plt.show()
 

@@ -54,7 +54,7 @@ def main():
     kinds = ("support vector", "error")
     figure.legend([marks[kind] for kind in kinds], kinds, loc="outside lower center", ncols=2, frameon=False)
     if len(sys.argv) > 1:
-        figure.savefig(sys.argv[1], dpi=80)
+        figure.savefig(sys.argv[1], dpi=110)
     else:
         plt.show()
 
