@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+os.environ.setdefault("MPLBACKEND", "Agg")  # pictures without a screen
 
 settings.register_profile(
     "polymargin",

@@ -7,6 +7,7 @@ from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
 from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.storage import load_model, save_model
 
 __version__ = _version("polymargin")
 
@@ -19,4 +20,6 @@ __all__ = [
     "WestonWatkinsSVC",
     "__version__",
     "certify",
+    "load_model",
+    "save_model",
 ]

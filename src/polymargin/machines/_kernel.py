@@ -95,7 +95,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class KeptKernel(Kernel):
+class SharedKernel(Kernel):
     """A precomputed kernel whose matrix is trained on again and again, for one machine and one cost after the other."""
 
     largest: float  # no C_i will be larger,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from polymargin import _core
 from polymargin.machines._cutting_plane import solve_cutting_plane
 from polymargin.machines._data import Matrix, core_data, dense
+from polymargin.machines._kept import Kept
 from polymargin.machines._machine import seed_of
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
 
@@ -20,6 +22,11 @@ LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
 _SMALL = 1024
 # Numbers up to which coefficients are kept as a dense matrix.
 _DENSE = 2**26
+# What machines with these solvers keep besides the rest, and what they keep in another form.
+LINEAR_KEPT = {
+    "dual_coef_": Kept("real", ("rows", "vectors"), sparse=True),
+    "_linear_weights": Kept("real", ("features", "scores"), optional=True),
+}
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,11 @@ class LinearSolverMixin:
     def _forget_linear(self) -> None:
         """After a fit on kernel values the weights of an earlier one are of no use."""
         self.__dict__.pop("_linear_weights", None)
+
+    def _flaws(self) -> Iterator[tuple[str, str]]:
+        yield from super()._flaws()  # type: ignore[misc]
+        if sp.issparse(self.dual_coef_) and "_linear_weights" not in vars(self):
+            yield "dual_coef_", "is sparse, but the weights that it stands beside are missing"
 
     def _all_scores(self, X: Matrix) -> Floats:
         weights = self.__dict__.get("_linear_weights")

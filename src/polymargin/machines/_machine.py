@@ -27,7 +27,8 @@ from polymargin._memory import budget_bytes
 from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples, core_data
-from polymargin.machines._kernel import KERNELS, KeptKernel, Kernel, resolve_gamma
+from polymargin.machines._kept import KeepsState, Kept
+from polymargin.machines._kernel import KERNELS, Kernel, SharedKernel, resolve_gamma
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 
@@ -43,7 +44,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstimator):
     """A classifier that is trained in the dual on a kernel and decides by scores.
 
     A subclass calls the core (:meth:`_solve`), keeps the solution (:meth:`_store`), and says what its scores are made
@@ -65,6 +66,26 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
+    }
+    _kept: ClassVar[dict[str, Kept]] = {
+        "n_features_in_": Kept("count"),
+        "_kernel": Kept("kernel"),
+        "classes_": Kept("labels", ("classes",)),
+        "feature_names_in_": Kept("names", ("features",), optional=True),
+        "support_": Kept("count", ("vectors",)),
+        "support_vectors_": Kept("data", ("vectors held", "features held"), sparse=True),
+        "n_support_": Kept("count", ("classes",)),
+        "dual_coef_": Kept("real", ("rows", "vectors")),
+        "intercept_": Kept("real", ("scores",)),
+        "primal_objective_": Kept("number", report=True),
+        "dual_objective_": Kept("number", report=True),
+        "duality_gap_": Kept("number", report=True),
+        "converged_": Kept("flag", report=True),
+        "stop_reason_": Kept("text", report=True),
+        "solver_used_": Kept("text", report=True),
+        "n_iter_": Kept("count", None, report=True),
+        "n_kernel_evaluations_": Kept("count", report=True),
+        "fit_time_": Kept("number", report=True),
     }
 
     classes_: NDArray[Any]
@@ -174,7 +195,7 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._warn(solution)
         return self
 
-    def _fit_again(self, K: NDArray[Any], y: NDArray[Any], sample_weight: Any, kernel: KeptKernel) -> None:
+    def _fit_again(self, K: NDArray[Any], y: NDArray[Any], sample_weight: Any, kernel: SharedKernel) -> None:
         """Fit the machine to kernel values that somebody else has checked, as one of many fits to them."""
         self._validate_params()
         with unchanged_on_error(self):
@@ -314,47 +335,23 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._weights()
 
-    def _checked_state(self) -> None:
-        """Refuse to predict with fitted attributes that do not belong together."""
-        check_is_fitted(self)
-        n_classes = len(self.classes_)
-        rows, n_problems = self._shape(n_classes)
-        n_vectors = len(self.support_)
-        expected = {
-            "dual_coef_": (rows, n_vectors),
-            "intercept_": (n_problems,),
-            "n_support_": (n_classes,),
-            "support_": (n_vectors,),
-        }
-        if not self._kernel.precomputed:
-            expected["support_vectors_"] = (n_vectors, self.n_features_in_)
-        for name, shape in expected.items():
-            value = getattr(self, name)
-            found = value.shape if sp.issparse(value) else np.shape(value)
-            if found != shape:
-                raise ValueError(f"the fitted state is damaged: {name} has shape {found}, expected {shape}; fit again")
-        vectors = self.support_vectors_
-        for name, value in {
-            "dual_coef_": self.dual_coef_.data if sp.issparse(self.dual_coef_) else self.dual_coef_,
-            "intercept_": self.intercept_,
-            "support_vectors_": vectors.data if sp.issparse(vectors) else vectors,
-        }.items():
-            if np.asarray(value).dtype.kind != "f" or not np.all(np.isfinite(value)):
-                raise ValueError(f"the fitted state is damaged: {name} is not finite everywhere; fit again")
-        counts = np.asarray(self.n_support_)
-        if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0 or counts.sum() != n_vectors:
-            raise ValueError("the fitted state is damaged: n_support_ does not count support_; fit again")
-        if np.asarray(self.support_).dtype.kind not in "iu" or np.min(self.support_, initial=0) < 0:
-            raise ValueError("the fitted state is damaged: support_ must hold row numbers; fit again")
-        if not isinstance(self._kernel, Kernel) or not np.isfinite(self._kernel.gamma):
-            raise ValueError("the fitted state is damaged: the kernel is not one that fit stored; fit again")
+    def _dimensions(self) -> dict[str, int]:
+        rows, scores = self._shape(np.size(self.classes_))
+        n_vectors, n_features = np.size(self.support_), int(self.n_features_in_)
+        sizes = {"rows": rows, "scores": scores, "vectors": n_vectors, "features": n_features}
+        held = not self._kernel.precomputed  # else the support vectors are columns of the kernel matrix
+        return sizes | {"vectors held": held * n_vectors, "features held": held * n_features}
+
+    def _flaws(self) -> Iterator[tuple[str, str]]:
+        yield from super()._flaws()
+        if np.sum(self.n_support_) != len(self.support_):
+            yield "n_support_", "does not count support_"
+        if self._kernel.precomputed and int(np.max(self.support_, initial=0)) >= self.n_features_in_:
+            yield "support_", "names columns the kernel does not have"
 
     def _checked_queries(self, X: Any) -> Matrix:
         self._checked_state()
-        X = checked_examples(self, X, reset=False, finite=not self._kernel.precomputed)
-        if self._kernel.precomputed and int(np.max(self.support_, initial=0)) >= X.shape[1]:
-            raise ValueError("the fitted state is damaged: support_ names columns the kernel does not have; fit again")
-        return X
+        return checked_examples(self, X, reset=False, finite=not self._kernel.precomputed)
 
     def _add_scores(
         self,

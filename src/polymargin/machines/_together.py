@@ -14,6 +14,7 @@ from polymargin.machines._data import Matrix
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
 from polymargin.machines._linear import (
+    LINEAR_KEPT,
     LINEAR_SOLVERS,
     LinearSolution,
     LinearSolverMixin,
@@ -40,6 +41,7 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         "bias": [StrOptions({"regularized", "free"}), None],
         "solver": [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})],
     }
+    _kept = KernelMachine._kept | LINEAR_KEPT
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._linear import LinearSolution, LinearSolverMixin, chosen_solver, solve_linear
+from polymargin.machines._linear import LINEAR_KEPT, LinearSolution, LinearSolverMixin, chosen_solver, solve_linear
 from polymargin.machines._solution import Ints, TrainingSet
 
 
@@ -87,6 +87,7 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
         "bias": [StrOptions({"regularized", "free"}), None],
         "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
     }
+    _kept = BinaryMachine._kept | LINEAR_KEPT
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt
-from sklearn.utils.validation import check_is_fitted
 
 from polymargin.decision import ColumnDistances, column_scores, pair_list
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._kept import Kept
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import refuse_inseparable, seed_of
 from polymargin.machines._pairs import PairLayout, PairMachine
@@ -114,6 +114,11 @@ class UncertaintySVC(PairMachine):
         "max_pairs": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],
         "min_distance": [Interval(Real, 0, None, closed="both")],
         "probe_size": [Interval(Integral, 1, None, closed="left")],
+    }
+    _kept = PairMachine._kept | {
+        "pairs_": Kept("count", ("scores", 2), below="classes"),
+        "decision_matrix_": Kept("real", ("scores", "classes")),
+        "distances_": Kept("extended", ("scores",), report=True),
     }
 
     pairs_: Ints
@@ -220,15 +225,15 @@ class UncertaintySVC(PairMachine):
 
     # Deciding.
 
-    def _checked_state(self) -> None:
-        check_is_fitted(self)
-        pairs, matrix, n_classes = np.asarray(self.pairs_), np.asarray(self.decision_matrix_), len(self.classes_)
-        sound = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind in "iu" and len(pairs) > 0
+    def _flaws(self) -> Iterator[tuple[str, str]]:
+        pairs, n_classes = np.asarray(self.pairs_), np.size(self.classes_)
+        sound = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind == "i" and len(pairs) > 0
         if not sound or not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < n_classes)):
-            raise ValueError("the fitted state is damaged: pairs_ must hold pairs of classes; fit again")
-        if matrix.shape != (len(pairs), n_classes) or not np.all((matrix >= 0) & (matrix <= 1)):
-            raise ValueError("the fitted state is damaged: decision_matrix_ must hold shares of each class; fit again")
-        super()._checked_state()
+            yield "pairs_", "must hold pairs of classes, the smaller one first"
+            return  # what else there must be depends on them
+        yield from super()._flaws()
+        if not np.all((self.decision_matrix_ >= 0) & (self.decision_matrix_ <= 1)):
+            yield "decision_matrix_", "must hold shares, from 0 to 1"
 
     def _scores(self, X: Any) -> Floats:
         values = self._all_scores(self._checked_queries(X))

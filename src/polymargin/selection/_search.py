@@ -27,7 +27,7 @@ from polymargin._memory import budget_bytes
 from polymargin._progress import count_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples
-from polymargin.machines._kernel import KeptKernel, Kernel, resolve_gamma
+from polymargin.machines._kernel import Kernel, SharedKernel, resolve_gamma
 from polymargin.selection._family import KernelFamily
 from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
 from polymargin.selection._scoreboard import Scoreboard
@@ -273,7 +273,7 @@ class KernelSearchCV(GridSearchCV):
             yield checked_examples(machine, steps.transform(X), y, reset=True)[0], [fold]
 
     def _evaluate_fold(self, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold) -> None:
-        kept = KeptKernel("precomputed", 0.0, 0.0, 0, *group.exactness(fold.y_train, fold.fit_params))
+        kept = SharedKernel("precomputed", 0.0, 0.0, 0, *group.exactness(fold.y_train, fold.fit_params))
         matrices = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
         for series in group.series:
             evaluation.run(series, fold, kept, *matrices)
@@ -314,7 +314,9 @@ class Evaluation:
         """Return the parameters of the scorer that belong to a test part."""
         return _check_method_params(X, params=self.score_params, indices=test)
 
-    def run(self, series: Series, fold: Fold, kernel: KeptKernel, K_train: NDArray[Any], K_test: NDArray[Any]) -> None:
+    def run(
+        self, series: Series, fold: Fold, kernel: SharedKernel, K_train: NDArray[Any], K_test: NDArray[Any]
+    ) -> None:
         """Fit and measure the machines of a series on one fold, each started from the last."""
         machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=1, verbose=0, warm_start=True)
         for candidate, cost in zip(series.candidates, series.costs, strict=True):
@@ -325,7 +327,7 @@ class Evaluation:
                 self.advanced()
 
     def _outcome(
-        self, machine: Any, fold: Fold, kernel: KeptKernel, K_train: NDArray[Any], K_test: NDArray[Any]
+        self, machine: Any, fold: Fold, kernel: SharedKernel, K_train: NDArray[Any], K_test: NDArray[Any]
     ) -> dict[str, Any]:
         started = time.perf_counter()
         outcome: dict[str, Any] = {"fit_error": None, "n_test_samples": len(fold.test)}

@@ -1,0 +1,361 @@
+"""One-against-one machines as LIBSVM's text files.
+
+A header of keywords, one to a line, ends with the line ``SV``. Then there is a line for each support vector, those of a
+class together: its k - 1 coefficients in the machines of its class, in the order of the other classes, and its features
+as ``index:value``, the indices ascending from 1. The value of the machine of two classes is positive for the one that
+``label`` names first, and ``rho`` is subtracted from it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from polymargin.decision import pair_index, pair_list
+from polymargin.machines import OneVsOneSVC
+from polymargin.machines._kernel import Kernel
+from polymargin.machines._solution import Floats, Ints
+from polymargin.storage._files import PathLike, read_whole, replace_whole
+
+_KERNEL_NAMES = {
+    "linear": "linear",
+    "poly": "polynomial",
+    "rbf": "rbf",
+    "sigmoid": "sigmoid",
+    "precomputed": "precomputed",
+}
+_KERNEL_NUMBERS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}
+_KEYWORDS = {
+    *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label"),
+    *("probA", "probB", "nr_sv"),
+}
+_MOST = 2**31 - 1  # LIBSVM's int
+_TOKEN = re.compile(rb"\S+")
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,10}")
+_REAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER = re.compile(_REAL)
+_FEATURE = re.compile(rb"([0-9]{1,10}):(" + _REAL + rb")")
+
+
+def export_libsvm(machine: Any, path: PathLike) -> None:
+    """Write a one-against-one machine as a LIBSVM model, for ``svm-predict`` and everything else that reads them.
+
+    Numbers are written so that they come back as they are. The file is replaced whole, as by
+    :func:`polymargin.save_model`.
+
+    Parameters
+    ----------
+    machine : fitted OneVsOneSVC
+        With ``decision="votes"``, which is LIBSVM's, whole numbers as labels, and no Python function as kernel.
+    path : str or path-like
+        The file, replaced if it is there.
+    """
+    if not isinstance(machine, OneVsOneSVC):
+        raise TypeError(f"LIBSVM's models are one-against-one: export an OneVsOneSVC, not {type(machine).__name__}")
+    check_is_fitted(machine)
+    machine._checked_state()
+    if callable(machine._kernel.kind):
+        raise ValueError("LIBSVM has no kernels in Python: fit with kernel='precomputed' on the values of the function")
+    if machine.decision != "votes":
+        raise ValueError(
+            f"LIBSVM decides by votes, this machine by decision={machine.decision!r}: "
+            "call set_params(decision='votes') before exporting"
+        )
+    lines = [*_header_lines(machine, _whole_labels(machine.classes_)), *_vector_lines(machine)]
+    replace_whole(path, ["".join(f"{line}\n" for line in lines).encode("ascii")])
+
+
+def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneSVC:
+    """Read a classifier that LIBSVM's ``svm-train`` or :func:`export_libsvm` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; its ``svm_type`` must be ``c_svc`` or ``nu_svc``.
+    n_features : int, default=None
+        Number of features of the data, at least the largest index in the file, which is the default; for a precomputed
+        kernel the number of training examples.
+
+    Returns
+    -------
+    OneVsOneSVC
+        Fitted. Classes are sorted, which matters for ties alone. What the file does not tell is left at what says so:
+        ``support_`` counts the vectors (a precomputed kernel has the rows), ``C`` and ``tol`` have their defaults, the
+        objectives are NaN, ``converged_`` is False and ``stop_reason_`` is ``"imported"``. Probabilities of LIBSVM
+        (``probA``, ``probB``) are read over.
+    """
+    try:
+        model = _Model(read_whole(path))
+        return _machine(model, n_features)
+    except _BadLineError as error:
+        raise ValueError(f"{path}, {error}") from None
+
+
+# Writing.
+
+
+def _whole_labels(classes: NDArray[Any]) -> list[int]:
+    whole = classes.dtype.kind in "iuf" and np.all(classes == np.floor(classes)) and np.all(np.abs(classes) <= _MOST)
+    if not whole:
+        raise ValueError(
+            f"LIBSVM's labels are whole numbers of 32 bits, got {classes.tolist()[:4]} of type {classes.dtype}: fit on "
+            "codes, for example those of sklearn.preprocessing.LabelEncoder"
+        )
+    return [int(label) for label in classes]
+
+
+def _header_lines(machine: OneVsOneSVC, labels: list[int]) -> Iterator[str]:
+    kernel = machine._kernel
+    yield "svm_type c_svc"
+    yield f"kernel_type {_KERNEL_NAMES[kernel.kind]}"
+    for name in _KERNEL_NUMBERS.get(kernel.kind, ()):
+        yield f"{name} {_text(getattr(kernel, name))}"
+    yield f"nr_class {len(labels)}"
+    yield f"total_sv {len(machine.support_)}"
+    yield f"rho {_joined(-machine._sign(len(labels)) * machine.intercept_)}"
+    yield f"label {' '.join(map(str, labels))}"
+    yield f"nr_sv {' '.join(map(str, machine.n_support_))}"
+    yield "SV"
+
+
+def _text(number: float) -> str:
+    """Return the shortest text that is read as the same number."""
+    return repr(number.item() if isinstance(number, np.generic) else number)
+
+
+def _joined(numbers: Floats) -> str:
+    return " ".join(map(repr, numbers.tolist()))
+
+
+def _vector_lines(machine: OneVsOneSVC) -> Iterator[str]:
+    coefficients = (machine._sign(len(machine.classes_)) * machine.dual_coef_).T
+    if machine._kernel.precomputed:
+        for row, numbers in zip(machine.support_.tolist(), coefficients, strict=True):
+            yield f"{_joined(numbers)} 0:{row + 1}"
+        return
+    vectors = sp.csr_array(machine.support_vectors_)
+    for i, numbers in enumerate(coefficients):
+        entries = slice(vectors.indptr[i], vectors.indptr[i + 1])
+        pairs = zip(vectors.indices[entries].tolist(), vectors.data[entries].tolist(), strict=True)
+        yield " ".join([_joined(numbers), *(f"{index + 1}:{value!r}" for index, value in pairs)])
+
+
+# Reading.
+
+
+class _BadLineError(ValueError):
+    """What is wrong with a file, and in which line and column, counted from 1."""
+
+    def __init__(self, line: int, column: int, flaw: str) -> None:
+        super().__init__(f"line {line}, column {column}: {flaw}")
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A word of the file and its place."""
+
+    text: bytes
+    line: int
+    column: int
+
+    def refuse(self, flaw: str) -> NoReturn:
+        raise _BadLineError(
+            self.line, self.column, f"{flaw}, got {self.text[:40].decode('ascii', 'backslashreplace')!r}"
+        )
+
+    def real(self) -> float:
+        value = float(self.text) if _NUMBER.fullmatch(self.text) else math.nan
+        if not math.isfinite(value):
+            self.refuse("expected a finite number")
+        return value
+
+    def whole(self, least: int, most: int = _MOST) -> int:
+        value = int(self.text) if _WHOLE.fullmatch(self.text) else None
+        if value is None or not least <= value <= most:
+            self.refuse(f"expected a whole number from {least} to {most}")
+        return value
+
+
+class _Model:
+    """The contents of a file: every number is sound, and there are as many of each as there should be."""
+
+    def __init__(self, data: bytes) -> None:
+        self._lines = data.splitlines()
+        while self._lines and not self._lines[-1].strip():
+            self._lines.pop()
+        self._entries: dict[str, list[_Word]] = {}
+        self._end = self._read_entries()
+        self._read_header()
+        self._read_vectors()
+
+    def _words(self, at: int) -> list[_Word]:
+        return [_Word(match[0], at + 1, match.start() + 1) for match in _TOKEN.finditer(self._lines[at])]
+
+    def _read_entries(self) -> int:
+        """Sort the lines of the header by keyword; return the number of the first line after it."""
+        for at in range(len(self._lines)):
+            words = self._words(at)
+            if not words:
+                continue
+            name = words[0].text.decode("ascii", "replace")
+            if name == "SV" and len(words) == 1:
+                return at + 1
+            if name not in _KEYWORDS:
+                words[0].refuse("expected a keyword of a LIBSVM model")
+            if name in self._entries:
+                words[0].refuse("this keyword was given before")
+            self._entries[name] = words
+        raise _BadLineError(len(self._lines) + 1, 1, "the line SV and the support vectors are missing")
+
+    def _values(self, name: str, count: int) -> list[_Word]:
+        """Return the words after a keyword, which must be as many as ``count``."""
+        words = self._entries.get(name)
+        if words is None:
+            raise _BadLineError(self._end, 1, f"the keyword {name} is missing above this line")
+        if len(words) - 1 != count:
+            words[0].refuse(f"expected {count} values, not {len(words) - 1}, after this keyword")
+        return words[1:]
+
+    def _word(self, name: str) -> _Word:
+        return self._values(name, 1)[0]
+
+    def _read_header(self) -> None:
+        if self._word("svm_type").text not in (b"c_svc", b"nu_svc"):
+            self._word("svm_type").refuse("expected a classifier, c_svc or nu_svc")
+        kinds = {name.encode("ascii"): kind for kind, name in _KERNEL_NAMES.items()}
+        kind = kinds.get(self._word("kernel_type").text)
+        if kind is None:
+            self._word("kernel_type").refuse(f"expected one of {', '.join(_KERNEL_NAMES.values())}")
+        needed = _KERNEL_NUMBERS.get(kind, ())
+        degree = self._word("degree").whole(0) if "degree" in needed else 3
+        gamma = self._word("gamma").real() if "gamma" in needed else 0.0
+        if gamma < 0:
+            self._word("gamma").refuse("gamma must not be negative")
+        self.kernel = Kernel(kind, gamma, self._word("coef0").real() if "coef0" in needed else 0.0, degree)
+        k = self._word("nr_class").whole(2)
+        self.n_vectors = self._word("total_sv").whole(0)
+        self.labels = np.array([word.whole(-_MOST - 1) for word in self._values("label", k)], dtype=np.int64)
+        if len(set(self.labels.tolist())) < k:
+            first = np.unique(self.labels, return_index=True)[1]
+            again = min(set(range(k)) - set(first.tolist()))
+            self._values("label", k)[again].refuse("this label was given before")
+        self.n_support = np.array([word.whole(0) for word in self._values("nr_sv", k)], dtype=np.int64)
+        if self.n_support.sum() != self.n_vectors:
+            self._entries["nr_sv"][0].refuse(f"the numbers must sum to total_sv, which is {self.n_vectors}")
+        self.rho = np.array([word.real() for word in self._values("rho", k * (k - 1) // 2)])
+        for name in ("probA", "probB"):
+            if name in self._entries:
+                for word in self._values(name, k * (k - 1) // 2):
+                    word.real()
+
+    def _read_vectors(self) -> None:
+        found = len(self._lines) - self._end
+        if found != self.n_vectors:
+            raise _BadLineError(len(self._lines), 1, f"expected {self.n_vectors} support vectors, got {found}")
+        numbers = len(self.labels) - 1
+        # All is well with a line of this form whose numbers are finite; a line that is not is read word by word.
+        form = re.compile(rb"\s*" + (rb"(?:%b\s+){%d}" % (_REAL, numbers)) + (rb"(?:%b\s+)*" % _FEATURE.pattern))
+        self.coefficients = np.empty((self.n_vectors, numbers))
+        indices, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        for i, line in enumerate(self._lines[self._end :]):
+            words = line.split() if form.fullmatch(line + b" ") else self._refuse_vector(self._end + i)
+            pairs = [word.split(b":") for word in words[numbers:]]
+            self.coefficients[i] = [float(word) for word in words[:numbers]]
+            indices.append(np.array([int(index) for index, _ in pairs], dtype=np.int64))
+            values.append(np.array([float(value) for _, value in pairs]))
+            if not self._is_sound(self.coefficients[i], indices[-1], values[-1]):
+                self._refuse_vector(self._end + i)
+        self.starts = np.cumsum([len(part) for part in indices])
+        self.indices, self.values = np.concatenate(indices), np.concatenate(values)
+
+    def _is_sound(self, coefficients: Floats, indices: Ints, values: Floats) -> bool:
+        if not (np.isfinite(coefficients).all() and np.isfinite(values).all()):
+            return False
+        if self.kernel.precomputed:
+            return len(indices) == 1 and indices[0] == 0 and 1 <= values[0] <= _MOST and values[0] % 1 == 0
+        return bool((np.diff(indices, prepend=0) > 0).all()) and int(indices.max(initial=0)) <= _MOST
+
+    def _refuse_vector(self, at: int) -> NoReturn:
+        """Say which word of a line is the first that is wrong."""
+        words, numbers = self._words(at), len(self.labels) - 1
+        for word in words[:numbers]:
+            word.real()
+        end = _BadLineError(at + 1, len(self._lines[at]) + 1, f"expected {numbers} coefficients and the features here")
+        last = 0
+        for word in words[numbers:]:
+            index, _, value = word.text.partition(b":")
+            if not _FEATURE.fullmatch(word.text) or not math.isfinite(float(value)):
+                word.refuse("expected index:value, a whole and a finite number")
+            if self.kernel.precomputed:
+                word.refuse("expected 0:number alone, the number being that of a training example from 1")
+            if not last < int(index) <= _MOST:
+                word.refuse(f"expected an index from {last + 1} to {_MOST}, for indices ascend from 1")
+            last = int(index)
+        raise end
+
+
+# From a file to a machine.
+
+
+def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
+    kernel = model.kernel
+    least = int(model.values.max(initial=1) if kernel.precomputed else model.indices.max(initial=1))
+    if n_features is not None and n_features < least:
+        raise ValueError(f"n_features={n_features} is too small: the model needs {least}")
+    by_label = np.argsort(model.labels)
+    ranges = np.split(np.arange(model.n_vectors), np.cumsum(model.n_support)[:-1])
+    order = np.concatenate([ranges[c] for c in by_label])
+    used = {name: getattr(kernel, name) for name in _KERNEL_NUMBERS.get(kernel.kind, ())}
+    machine = OneVsOneSVC(kernel=kernel.kind, **used)
+    machine.classes_ = model.labels[by_label]
+    machine.n_features_in_ = least if n_features is None else int(n_features)
+    machine._kernel = kernel
+    machine.n_support_ = model.n_support[by_label].astype(np.int32)
+    machine.support_ = model.values[order].astype(np.int64) - 1 if kernel.precomputed else np.arange(model.n_vectors)
+    machine.support_vectors_ = (
+        np.empty((0, 0)) if kernel.precomputed else _vectors(model, machine.n_features_in_)[order]
+    )
+    sign = machine._sign(len(by_label))
+    coefficients, intercept = _reordered(model, by_label)
+    machine.dual_coef_, machine.intercept_ = sign * np.ascontiguousarray(coefficients[:, order]), sign * intercept
+    machine.n_iter_ = np.zeros(len(intercept), dtype=np.int64)
+    machine.n_kernel_evaluations_ = 0
+    machine.primal_objective_ = machine.dual_objective_ = machine.duality_gap_ = machine.fit_time_ = math.nan
+    machine.converged_ = False
+    machine.stop_reason_ = "imported"
+    machine.solver_used_ = "libsvm"
+    return machine
+
+
+def _reordered(model: _Model, by_label: Ints) -> tuple[Floats, Floats]:
+    """Return coefficients and intercepts for sorted classes; a pair that changes its order changes its sign."""
+    k = len(by_label)
+    place = np.argsort(by_label)  # where a class of the file stands among the sorted ones
+    coefficients = np.empty((k - 1, model.n_vectors))
+    begin = 0
+    for f, count in enumerate(model.n_support):
+        vectors = slice(begin, begin + count)
+        begin += count
+        for g in range(k):
+            if g != f:
+                sign = 1.0 if (f < g) == (place[f] < place[g]) else -1.0
+                row = place[g] - (place[g] > place[f])
+                coefficients[row, vectors] = sign * model.coefficients[vectors, g - (g > f)]
+    first, second = by_label[pair_list(k)].T
+    kept = np.where(first < second, 1.0, -1.0)
+    return coefficients, -kept * model.rho[pair_index(np.minimum(first, second), np.maximum(first, second), k)]
+
+
+def _vectors(model: _Model, n_features: int) -> Any:
+    """Return the support vectors: a dense matrix if it is half full, else CSR."""
+    shape = (model.n_vectors, n_features)
+    vectors = sp.csr_matrix((model.values, model.indices - 1, model.starts), shape=shape)
+    return vectors.toarray() if 2 * len(model.values) >= math.prod(shape) else vectors

@@ -1,0 +1,285 @@
+"""One-against-one machines in LIBSVM's text format: LIBSVM reads ours, we read LIBSVM's, and bad files are named."""
+
+import re
+
+import numpy as np
+import pytest
+from reference.data import digits, iris, random_classes, wine
+from reference.kernels import kernel_matrix
+from reference.mutations import mutated, outcome
+from scipy import sparse
+
+from polymargin import CrammerSingerSVC, OneVsOneSVC, load_model, save_model
+from polymargin.decision import votes
+from polymargin.storage import export_libsvm, import_libsvm
+
+KERNELS = {
+    "linear": {},
+    "poly": {"gamma": 0.3, "coef0": 1.0, "degree": 2},
+    "rbf": {"gamma": 0.07},
+    "sigmoid": {"gamma": 0.01, "coef0": -0.1},
+}
+NUMBERS = {"linear": "-t 0", "poly": "-t 1 -g 0.3 -r 1 -d 2", "rbf": "-t 2 -g 0.07", "sigmoid": "-t 3 -g 0.01 -r -0.1"}
+
+
+@pytest.fixture(scope="module")
+def svmutil():
+    """LIBSVM itself, through its own Python interface: the C code of svm-train and svm-predict."""
+    return pytest.importorskip("libsvm.svmutil", reason="libsvm-official is not installed")
+
+
+def round_trip(machine, folder, **options):
+    export_libsvm(machine, folder / "machine.model")
+    return import_libsvm(folder / "machine.model", **options)
+
+
+def libsvm_answers(svmutil, model, X):
+    """Return labels and pairwise values of LIBSVM for a model, in the order of its own labels."""
+    labels, _, values = svmutil.svm_predict([], [list(row) for row in X], model, "-q")
+    return np.array(labels), np.array(values)
+
+
+def tied(pairwise, k):
+    """Tell for which rows the order of the classes decides."""
+    reversed_pairs = np.zeros_like(pairwise)
+    pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
+    for p, (i, j) in enumerate(pairs):
+        reversed_pairs[:, pairs.index((k - 1 - j, k - 1 - i))] = -pairwise[:, p]
+    return votes(pairwise, k) != k - 1 - votes(reversed_pairs, k)
+
+
+# What comes back
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_numbers_come_back_as_they_are(kernel, k, tmp_path):
+    X, y = iris()
+    X, y = X[y < k], y[y < k]
+    machine = OneVsOneSVC(C=3.0, kernel=kernel, **KERNELS[kernel]).fit(X, y)
+    loaded = round_trip(machine, tmp_path)
+    for name in ("classes_", "support_vectors_", "n_support_", "dual_coef_", "intercept_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(machine, name))
+    np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+    np.testing.assert_array_equal(loaded.decision_function(X), machine.decision_function(X))
+
+
+def test_sparse_vectors_come_back_sparse(tmp_path):
+    X, y = digits(200)
+    X = X * (np.random.default_rng(0).random(X.shape) < 0.3)
+    machine = OneVsOneSVC().fit(sparse.csr_matrix(X), y)
+    loaded = round_trip(machine, tmp_path, n_features=64)
+    assert sparse.issparse(loaded.support_vectors_)
+    np.testing.assert_array_equal(loaded.support_vectors_.toarray(), machine.support_vectors_.toarray())
+    np.testing.assert_array_equal(loaded.predict(sparse.csr_matrix(X)), machine.predict(sparse.csr_matrix(X)))
+
+
+def test_precomputed_kernels_come_back(tmp_path):
+    X, y = wine()
+    K = kernel_matrix(X, X, "rbf", gamma=0.05)
+    machine = OneVsOneSVC(kernel="precomputed").fit(K, y)
+    loaded = round_trip(machine, tmp_path, n_features=len(X))
+    np.testing.assert_array_equal(loaded.support_, machine.support_)
+    np.testing.assert_array_equal(loaded.pairwise_decision_function(K), machine.pairwise_decision_function(K))
+
+
+def test_what_the_file_does_not_tell_says_so(tmp_path):
+    loaded = round_trip(OneVsOneSVC(C=7.0).fit(*iris()), tmp_path)
+    assert np.isnan([loaded.primal_objective_, loaded.dual_objective_, loaded.duality_gap_]).all()
+    assert not loaded.converged_
+    assert loaded.stop_reason_ == "imported"
+    assert loaded.C == OneVsOneSVC().C
+
+
+def test_an_imported_machine_can_be_saved(tmp_path):
+    X, y = iris()
+    imported = round_trip(OneVsOneSVC().fit(X, y), tmp_path)
+    save_model(imported, tmp_path / "machine.safetensors")
+    loaded = load_model(tmp_path / "machine.safetensors")
+    np.testing.assert_array_equal(loaded.decision_function(X), imported.decision_function(X))
+
+
+# LIBSVM
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_libsvm_reads_what_we_write_and_gives_the_same_labels(kernel, k, svmutil, tmp_path):
+    X, y = random_classes(k, n=40 * k, n_features=5, seed=k)
+    y = 10 * y - 20
+    machine = OneVsOneSVC(kernel=kernel, **KERNELS[kernel]).fit(X[::2], y[::2])
+    export_libsvm(machine, tmp_path / "machine.model")
+    labels, values = libsvm_answers(svmutil, svmutil.svm_load_model(str(tmp_path / "machine.model")), X)
+    np.testing.assert_array_equal(labels, machine.predict(X))
+    np.testing.assert_allclose(values, machine.pairwise_decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_we_read_what_libsvm_writes_and_give_the_same_labels(kernel, k, svmutil, tmp_path):
+    X, y = random_classes(k, n=40 * k, n_features=5, seed=k)
+    y = 3 * (k - y) - 5  # the order of appearance, which is LIBSVM's, is not the sorted one
+    X[:, -1] = 0  # not in the file
+    model = svmutil.svm_train(y[::2].tolist(), X[::2].tolist(), f"{NUMBERS[kernel]} -c 2 -q")
+    svmutil.svm_save_model(str(tmp_path / "machine.model"), model)
+    machine = import_libsvm(tmp_path / "machine.model", n_features=5)
+    model = svmutil.svm_load_model(str(tmp_path / "machine.model"))
+    labels, values = libsvm_answers(svmutil, model, X)
+    assert (np.diff(machine.classes_) > 0).all()
+    free = ~tied(values.reshape(len(X), -1), k)
+    assert free.sum() > 0.8 * len(X)
+    np.testing.assert_array_equal(machine.predict(X)[free], labels[free])
+    ours = machine.pairwise_decision_function(X)
+    np.testing.assert_allclose(np.sort(np.abs(ours), axis=1), np.sort(np.abs(values), axis=1), atol=1e-5)
+
+
+def test_probabilities_of_libsvm_are_read_over(svmutil, tmp_path):
+    X, y = iris()
+    model = svmutil.svm_train(y.tolist(), X.tolist(), "-b 1 -q")
+    svmutil.svm_save_model(str(tmp_path / "machine.model"), model)
+    assert b"probA" in (tmp_path / "machine.model").read_bytes()
+    labels = np.array(svmutil.svm_predict([], X.tolist(), model, "-q")[0])
+    np.testing.assert_array_equal(import_libsvm(tmp_path / "machine.model").predict(X), labels)
+
+
+def test_libsvm_reads_a_precomputed_kernel(svmutil, tmp_path):
+    X, y = wine()
+    K = kernel_matrix(X, X, "rbf", gamma=0.05)
+    machine = OneVsOneSVC(kernel="precomputed").fit(K, y)
+    export_libsvm(machine, tmp_path / "machine.model")
+    model = svmutil.svm_load_model(str(tmp_path / "machine.model"))
+    rows = [dict(enumerate([i + 1, *row])) for i, row in enumerate(K.tolist())]
+    labels = svmutil.svm_predict([], rows, model, "-q")[0]
+    np.testing.assert_array_equal(labels, machine.predict(K))
+
+
+# What is not exported
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [0.5, 1.5, 2.5], [0, 1, 2**40]], ids=["text", "halves", "large"])
+def test_labels_that_libsvm_has_not_are_refused(labels, tmp_path):
+    X, y = iris()
+    machine = OneVsOneSVC().fit(X, y)
+    machine.classes_ = np.array(labels)
+    with pytest.raises(ValueError, match="LabelEncoder"):
+        export_libsvm(machine, tmp_path / "machine")
+
+
+def test_whole_floats_are_whole_numbers(tmp_path):
+    X, y = iris()
+    loaded = round_trip(OneVsOneSVC().fit(X, y.astype(float)), tmp_path)
+    assert loaded.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("decision", ["dag", "adag"])
+def test_other_decisions_are_refused(decision, tmp_path):
+    with pytest.raises(ValueError, match=r"set_params\(decision='votes'\)"):
+        export_libsvm(OneVsOneSVC(decision=decision).fit(*iris()), tmp_path / "machine")
+
+
+def test_python_functions_other_machines_and_unfitted_ones_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="kernel='precomputed'"):
+        export_libsvm(OneVsOneSVC(kernel=lambda A, B: A @ B.T).fit(*iris()), tmp_path / "machine")
+    with pytest.raises(TypeError, match="OneVsOneSVC, not CrammerSingerSVC"):
+        export_libsvm(CrammerSingerSVC().fit(*iris()), tmp_path / "machine")
+    with pytest.raises(ValueError, match="not fitted"):
+        export_libsvm(OneVsOneSVC(), tmp_path / "machine")
+    assert not list(tmp_path.iterdir())
+
+
+def test_too_few_features_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="n_features=3 is too small: the model needs 4"):
+        round_trip(OneVsOneSVC().fit(*iris()), tmp_path, n_features=3)
+
+
+# Bad files
+
+GOOD = """svm_type c_svc
+kernel_type rbf
+gamma 0.5
+nr_class 3
+total_sv 3
+rho 0.1 0.2 0.3
+label 1 2 3
+nr_sv 1 1 1
+SV
+1 0.5 1:1 3:2.5
+-1 0.25 2:1e-3
+-0.5 -.25 1:-1 2:+2
+"""
+BAD = {
+    "nothing": ("", "line 1, column 1: the line SV"),
+    "another keyword": (GOOD.replace("gamma", "gama"), "line 3, column 1: expected a keyword"),
+    "a keyword twice": (GOOD.replace("nr_class 3", "gamma 3"), "line 4, column 1: this keyword was given before"),
+    "a keyword missing": (GOOD.replace("gamma 0.5\n", ""), "line 8, column 1: the keyword gamma is missing"),
+    "a regression": (GOOD.replace("c_svc", "epsilon_svr"), "line 1, column 10: expected a classifier"),
+    "an unknown kernel": (GOOD.replace("rbf", "chi2"), "line 2, column 13: expected one of"),
+    "a number that is none": (GOOD.replace("0.5\nnr", "0x5\nnr"), "line 3, column 7: expected a finite number"),
+    "an infinite number": (GOOD.replace("0.5\nnr", "inf\nnr"), "line 3, column 7: expected a finite number"),
+    "a number too large": (GOOD.replace("0.5\nnr", "1e999\nnr"), "line 3, column 7: expected a finite number"),
+    "underscores": (GOOD.replace("0.5\nnr", "1_0\nnr"), "line 3, column 7: expected a finite number"),
+    "negative gamma": (GOOD.replace("gamma 0.5", "gamma -0.5"), "line 3, column 7: gamma must not be negative"),
+    "one class": (GOOD.replace("nr_class 3", "nr_class 1"), "line 4, column 10: expected a whole number from 2"),
+    "more classes": (GOOD.replace("nr_class 3", "nr_class 9"), "line 7, column 1: expected 9 values, not 3"),
+    "very many classes": (GOOD.replace("nr_class 3", "nr_class 2147483647"), "line 7, column 1: expected 2147483647"),
+    "too few offsets": (GOOD.replace("rho 0.1", "rho"), "line 6, column 1: expected 3 values, not 2"),
+    "a label twice": (GOOD.replace("label 1 2 3", "label 1 2 1"), "line 7, column 11: this label was given before"),
+    "a label of text": (GOOD.replace("label 1 2 3", "label 1 b 3"), "line 7, column 9: expected a whole number"),
+    "wrong counts": (GOOD.replace("nr_sv 1 1 1", "nr_sv 1 1 2"), "line 8, column 1: the numbers must sum to total_sv"),
+    "a vector missing": (GOOD.replace("-1 0.25 2:1e-3\n", ""), "line 11, column 1: expected 3 support vectors, got 2"),
+    "a vector too many": (GOOD + "1 1 1:1\n", "line 13, column 1: expected 3 support vectors, got 4"),
+    "a coefficient missing": (GOOD.replace("-1 0.25 2", "-1 2"), "line 11, column 4: expected a finite number"),
+    "an empty vector": (GOOD.replace("-1 0.25 2:1e-3", ""), "line 11, column 1: expected 2 coefficients"),
+    "an index below 1": (GOOD.replace("2:1e-3", "0:1e-3"), "line 11, column 9: expected an index from 1"),
+    "indices that fall": (GOOD.replace("3:2.5", "1:2.5"), "line 10, column 11: expected an index from 2"),
+    "an index too large": (GOOD.replace("3:2.5", "9999999999:1"), "line 10, column 11: expected an index from 2"),
+    "a feature without index": (GOOD.replace("3:2.5", "2.5"), "line 10, column 11: expected index:value"),
+    "a feature without value": (GOOD.replace("3:2.5", "3:"), "line 10, column 11: expected index:value"),
+    "a value too large": (GOOD.replace("3:2.5", "3:1e999"), "line 10, column 11: expected index:value"),
+    "a value that is none": (GOOD.replace("3:2.5", "3:nan"), "line 10, column 11: expected index:value"),
+    "bytes of no text": (GOOD.replace("3:2.5", "3:\xff"), "line 10, column 11: expected index:value"),
+    "a precomputed row": (
+        GOOD.replace("rbf", "precomputed"),
+        "line 10, column 7: expected 0:number alone",
+    ),
+}
+
+
+def test_the_good_file_is_good(tmp_path):
+    (tmp_path / "good").write_text(GOOD.replace("\n", "\r\n") + "\n\n")
+    machine = import_libsvm(tmp_path / "good")
+    assert machine.n_features_in_ == 3
+    np.testing.assert_array_equal(machine.dual_coef_, [[1, -1, -0.5], [0.5, 0.25, -0.25]])
+    np.testing.assert_array_equal(machine.support_vectors_, [[1, 0, 2.5], [0, 1e-3, 0], [-1, 2, 0]])
+
+
+@pytest.mark.parametrize("flaw", BAD)
+def test_bad_files_are_refused_by_line_and_column(flaw, tmp_path):
+    text, message = BAD[flaw]
+    (tmp_path / "bad").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match="bad, line ") as caught:
+        import_libsvm(tmp_path / "bad")
+    assert f"bad, {message}" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "precomputed"])
+def test_a_thousand_mutations_are_refused_by_place_or_give_a_machine_that_works(kernel, tmp_path):
+    X, y = iris()
+    queries = X if kernel != "precomputed" else X @ X.T
+    machine = OneVsOneSVC(C=0.1, kernel=kernel, **KERNELS.get(kernel, {})).fit(queries, y)
+    export_libsvm(machine, tmp_path / "good")
+    data = (tmp_path / "good").read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(1000):
+        (tmp_path / "mutated").write_bytes(mutated(data, rng, b"0123456789-.e+: \n\tSVnaninf"))
+        loaded = outcome(import_libsvm, tmp_path / "mutated")
+        if isinstance(loaded, str):
+            refused += 1
+            assert re.search(r"mutated, line \d+, column \d+: ", loaded), loaded
+            continue
+        width = min(loaded.n_features_in_, 10**6)  # a mutation may ask for 2**31 features
+        labels = outcome(loaded.predict, np.resize(queries, (5, width)))
+        assert isinstance(labels, str) or set(labels.tolist()) <= set(loaded.classes_.tolist())
+    assert 300 < refused < 1000
