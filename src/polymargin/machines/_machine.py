@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from abc import abstractmethod
@@ -95,6 +96,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     dual_coef_: Floats
     intercept_: Floats
     _kernel: Kernel
+    _stop: threading.Event | None = None  # set by somebody else when the fit is to end where it is
 
     def __init__(
         self,
@@ -268,7 +270,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             def progress(done: int, total: int, iterations: int, violation: float) -> bool:
                 if bar is not None:
                     bar(done, total, iterations, violation)
-                return tasks.report(done)
+                return tasks.report(done) and not (self._stop is not None and self._stop.is_set())
 
             raw = train(
                 tolerance=float(self.tol),
@@ -276,7 +278,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
                 time_limit=float("inf") if self.time_limit is None else float(self.time_limit),
                 budget_bytes=budget_bytes(self.cache_size, _useful_bytes(X)),
                 threads=thread_count(self.n_jobs),
-                progress=progress if bar is not None or tasks.listening else None,
+                progress=progress if bar is not None or tasks.listening or self._stop is not None else None,
             )
             if bar is not None:
                 left = raw["violation"] if measure == "violation" else relative_gap(raw["primal"], raw["dual"])
