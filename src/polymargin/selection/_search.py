@@ -223,6 +223,9 @@ class KernelSearchCV(GridSearchCV):
                 warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
             results = self._format_results([candidates[c] for c in which], self.n_splits_, outcomes)
         self.multimetric_ = isinstance(outcomes[0]["test_scores"], dict)
+        if callable(self.scoring) and self.multimetric_:  # what it measures is known only now
+            self._check_refit_for_multimetric(outcomes[0]["test_scores"])
+            refit_metric = self.refit
         self.cv_results_ = results
         if self.refit or not self.multimetric_:
             self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
