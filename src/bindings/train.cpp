@@ -38,11 +38,12 @@ std::vector<BinaryStart> starts_from(const Vector<Index>& begins, const Vector<I
 /// The results side by side, an array for each quantity; coefficients of problem p are [starts[p], starts[p + 1]).
 nb::dict to_python(const TrainReport& report) {
     std::vector<Index> starts{0}, support, iterations;
-    std::vector<double> beta, intercept, primal, dual, violation;
+    std::vector<double> beta, intercept, primal, dual, violation, held_out;
     nb::list status;
     for (const BinaryResult& r : report.results) {
         support.insert(support.end(), r.support.begin(), r.support.end());
         beta.insert(beta.end(), r.beta.begin(), r.beta.end());
+        held_out.insert(held_out.end(), r.held_out.begin(), r.held_out.end());
         starts.push_back(static_cast<Index>(support.size()));
         intercept.push_back(r.intercept);
         primal.push_back(r.objectives.primal);
@@ -60,6 +61,7 @@ nb::dict to_python(const TrainReport& report) {
     out["dual"] = to_numpy(std::move(dual));
     out["violation"] = to_numpy(std::move(violation));
     out["iterations"] = to_numpy(std::move(iterations));
+    out["held_out"] = to_numpy(std::move(held_out));
     out["status"] = status;
     out["evaluations"] = report.evaluations;
     out["single_precision"] = report.single_precision;
@@ -69,8 +71,9 @@ nb::dict to_python(const TrainReport& report) {
 
 nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<Index>& order,
                      const Vector<double>& upper, const Array<const Index, nb::shape<-1, 6>>& problems,
-                     const std::optional<nb::tuple>& start, double tolerance, Index max_iterations, double time_limit,
-                     Index budget_bytes, int threads, const nb::object& progress) {
+                     const std::optional<nb::tuple>& start, const std::optional<Vector<Index>>& folds, double tolerance,
+                     Index max_iterations, double time_limit, Index budget_bytes, int threads,
+                     const nb::object& progress) {
     TrainRequest request;
     request.data = data.view;
     request.kernel = kernel;
@@ -81,6 +84,7 @@ nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<In
         request.starts = starts_from(nb::cast<Vector<Index>>((*start)[0]), nb::cast<Vector<Index>>((*start)[1]),
                                      nb::cast<Vector<double>>((*start)[2]));
     }
+    if (folds) request.folds.assign(folds->data(), folds->data() + folds->size());
     request.settings.tolerance = tolerance;
     request.settings.max_iterations = max_iterations;
     request.budget_bytes = budget_bytes;
@@ -96,9 +100,11 @@ nb::dict bound_train(const Data& data, const KernelSpec& kernel, const Vector<In
 
 void bind_train(nb::module_& m) {
     m.def("train", &bound_train, nb::arg("data"), nb::arg("kernel"), nb::arg("order"), nb::arg("upper"),
-          nb::arg("problems"), nb::arg("start").none(), nb::arg("tolerance"), nb::arg("max_iterations"),
-          nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"), nb::arg("progress").none(),
-          "Solve binary problems on one data set; returns their solutions side by side.");
+          nb::arg("problems"), nb::arg("start").none(), nb::arg("folds").none(), nb::arg("tolerance"),
+          nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("budget_bytes"), nb::arg("threads"),
+          nb::arg("progress").none(),
+          "Solve binary problems on one data set; returns their solutions side by side. With a fold for each example, "
+          "also each example's decision values by the machines without its fold.");
 }
 
 }  // namespace polymargin::bindings

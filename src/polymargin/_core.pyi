@@ -43,9 +43,9 @@ class Kernel:
 
     def __init__(self, type: KernelType, gamma: float, coef0: float, degree: int) -> None: ...
 
-def train(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], start: tuple | None, tolerance: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
+def train(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], start: tuple | None, folds: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tolerance: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:
     """
-    Solve binary problems on one data set; returns their solutions side by side.
+    Solve binary problems on one data set; returns their solutions side by side. With a fold for each example, also each example's decision values by the machines without its fold.
     """
 
 def train_together(data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, tolerance: float, gap: float, max_iterations: int, time_limit: float, budget_bytes: int, threads: int, progress: object | None) -> dict:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -60,6 +61,8 @@ TrainReport train_on(const TrainRequest& request, GramStore<Real>& store, const 
         settings.working_set = std::max<Index>(settings.working_set, 1536);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     }
+    std::optional<Folds> folds;
+    if (!request.folds.empty()) settings.folds = &folds.emplace(request.folds, request.upper);
     TrainReport report;
     report.results = solve_binary<Real>(request.problems, request.upper, store, settings, control, request.starts);
     report.evaluations = store.evaluations();

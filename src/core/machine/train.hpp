@@ -11,6 +11,7 @@ namespace polymargin {
 struct TrainRequest : TrainingData {
     std::vector<BinaryProblem> problems;
     std::vector<BinaryStart> starts;  ///< empty, or one for each problem
+    std::vector<Index> folds;         ///< empty, or the fold of each example, for held-out decision values
     BinarySettings settings;
 };
 

@@ -41,6 +41,10 @@ class BinaryMachine(KernelMachine):
     def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
         """Yield, for each problem, the support vectors that may take part in it; ``owner`` is their class."""
 
+    def _folds(self, X: Matrix, training: TrainingSet) -> Ints | None:
+        """Return the fold of each example if its decision values are wanted from machines that have not seen it."""
+        return None
+
     def _sign(self, n_classes: int) -> float:
         """Return the sign between the core's coefficients and the public ones."""
         return 1.0
@@ -48,8 +52,9 @@ class BinaryMachine(KernelMachine):
     def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
         problems = self._problems(training.bounds)
         start = self._previous(training, classes) if self.warm_start else None
+        folds = self._folds(X, training)
         train = partial(
-            _core.train, kernel.training_data(X), kernel.spec, training.order, training.upper, problems, start
+            _core.train, kernel.training_data(X), kernel.spec, training.order, training.upper, problems, start, folds
         )
         solution = BinarySolution.of(self._run(X, y, len(problems), train))
         refuse_inseparable(solution)
