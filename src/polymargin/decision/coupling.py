@@ -21,7 +21,8 @@ _AT_ONCE = 1 << 16
 _RIDGE = 1e-12
 _SUFFICIENT_DECREASE = 1e-4
 _SHORTEST_STEP = 1e-10
-_LEAST_GAIN = 1e-12
+_LEAST_GAIN = 1e-16
+_ROUNDING = 1e-14
 _MOST_ITERATIONS = 100
 
 
@@ -67,8 +68,9 @@ def fit_sigmoids(values: Floats, positive: NDArray[np.bool_], weights: Floats, s
     .. math:: F(A, B) = \sum_i w_i \left( t_i z_i + \log(1 + e^{-z_i}) \right)
 
     is convex. Exponents are never positive, steps are halved until F falls enough, and a ridge of 1e-12 keeps the
-    Hessian regular: the algorithm of Lin, Lin & Weng, but run to rounding. A machine whose values say the
-    opposite of the labels knows nothing of its pair: A is at most 0, and where it is, B makes the mean target.
+    Hessian regular: the algorithm of Lin, Lin & Weng, but run to rounding, on values of size 1. A machine whose
+    values say the opposite of the labels knows nothing of its pair: A is at most 0, and where it is 0, the probability
+    is the mean target.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ def fit_sigmoids(values: Floats, positive: NDArray[np.bool_], weights: Floats, s
     for begin, end in _blocks_of_pairs(starts):
         part = slice(starts[begin], starts[end])
         own = starts[begin:end] - starts[begin]
-        fitted.append(_newton(_with_targets(values[part], positive[part], weights[part], own)))
+        fitted.append(_fit_block(values[part], positive[part], weights[part], own))
     A, B = np.hstack(fitted)
     return Sigmoids(A, B)
 
@@ -112,12 +114,17 @@ def _blocks_of_pairs(starts: Ints) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _with_targets(values: Floats, positive: NDArray[np.bool_], weights: Floats, starts: Ints) -> _Examples:
+def _fit_block(values: Floats, positive: NDArray[np.bool_], weights: Floats, starts: Ints) -> Floats:
+    """Return A and B of some pairs, as two rows."""
     examples = _Examples(values, np.empty(0), weights, starts)
     first = examples.sums(np.where(positive, weights, 0.0))
     second = examples.sums(np.where(positive, 0.0, weights))
     high, low = examples.of_each((first + 1) / (first + 2)), examples.of_each(1 / (second + 2))
-    return examples._replace(targets=np.where(positive, high, low))
+    scale = np.maximum.reduceat(np.abs(values), starts)
+    scale[scale == 0] = 1.0
+    scaled = examples._replace(values=values / examples.of_each(scale), targets=np.where(positive, high, low))
+    A, B = _newton(scaled)
+    return np.stack([A / scale, B])
 
 
 def _loss(examples: _Examples, A: Floats, B: Floats) -> tuple[Floats, Floats]:
@@ -143,7 +150,7 @@ def _direction(examples: _Examples, z: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _newton(examples: _Examples) -> Floats:
-    """Return A and B of each pair, as two rows."""
+    """Minimise F of each pair; return A and B as two rows."""
     prior = examples.sums(examples.weights * (1 - examples.targets)) / examples.sums(
         examples.weights * examples.targets
     )
@@ -155,7 +162,7 @@ def _newton(examples: _Examples) -> Floats:
         step = np.where(active & (slope < 0), 1.0, 0.0)
         while True:
             new_loss, new_z = _loss(examples, A + step * dA, B + step * dB)
-            short = new_loss > loss + _SUFFICIENT_DECREASE * step * slope
+            short = new_loss > (1 + _ROUNDING) * loss + _SUFFICIENT_DECREASE * step * slope
             if not np.any(short):
                 break
             step = np.where(short, np.where(step > _SHORTEST_STEP, step / 2, 0.0), step)

@@ -98,8 +98,8 @@ class OneVsOneSVC(BinaryMachine):
     >>> machine.converged_, machine.duality_gap_ < 1e-6
     (True, True)
     >>> OneVsOneSVC(decision="coupling").fit(X, y).predict_proba(X[[0, 70]]).round(2)
-    array([[0.97, 0.02, 0.01],
-           [0.01, 0.39, 0.6 ]])
+    array([[0.98, 0.01, 0.01],
+           [0.01, 0.52, 0.47]])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
