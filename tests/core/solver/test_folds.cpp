@@ -208,7 +208,7 @@ TEST(a_fold_that_is_not_solved_is_reported) {
     CHECK(found);
 }
 
-TEST(a_stop_among_the_folds_keeps_the_values_of_the_machine) {
+TEST(a_stop_leaves_the_values_of_the_machine_as_it_is) {
     const Data data(3, 60, 148);
     const auto pairs = data.pairs();
     const Folds folds = data.folds();
