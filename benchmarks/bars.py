@@ -16,6 +16,8 @@ IMPORT_MS = 60.0
 INTERRUPT_MS = 200.0
 LINEAR_LEVEL = 1e-3
 """Relative primal sub-optimality at which the linear machines are judged."""
+COUPLING_LEAST = 10.0
+"""Smallest ratio of the fit of scikit-learn's calibrated SVC to ours with probabilities, with as many threads."""
 WESTON_WATKINS_MOST = 1.5
 """Largest ratio of our linear Weston-Watkins to our linear Crammer-Singer."""
 

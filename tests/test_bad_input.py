@@ -160,7 +160,7 @@ def test_a_wrong_parameter_is_named(Machine, name, value):
 def test_a_wrong_decision_is_named_with_the_right_ones(value):
     with pytest.raises(ValueError, match="decision") as caught:
         OneVsOneSVC(decision=value).fit(*iris())
-    for right in ("votes", "dag", "adag"):
+    for right in ("votes", "dag", "adag", "coupling"):
         assert f"'{right}'" in str(caught.value)
 
 

@@ -26,6 +26,7 @@ ESTIMATORS = [
     OneVsOneSVC(),
     OneVsOneSVC(decision="dag"),
     OneVsOneSVC(decision="adag"),
+    OneVsOneSVC(decision="coupling"),
     OneVsRestSVC(),
     WestonWatkinsSVC(),
     WestonWatkinsSVC(bias="free", margin=1.0),

@@ -55,7 +55,7 @@ def test_every_bias_is_the_same_for_any_number_of_threads(Machine, bias):
         assert fitted_bits(Machine(bias=bias, n_jobs=n_jobs).fit(X, y), X) == one, n_jobs
 
 
-@pytest.mark.parametrize("decision", ["votes", "dag", "adag"])
+@pytest.mark.parametrize("decision", ["votes", "dag", "adag", "coupling"])
 def test_decisions_are_the_same_for_any_number_of_threads(decision):
     X, y = digits()
     machine = OneVsOneSVC(C=0.02, decision=decision).fit(X[:400], y[:400])

@@ -25,6 +25,7 @@ from polymargin.selection import KernelSearchCV, _family, hsu_lin_grid
 MACHINES = [
     OneVsOneSVC(),
     OneVsOneSVC(decision="dag"),
+    OneVsOneSVC(decision="coupling"),
     OneVsRestSVC(),
     WestonWatkinsSVC(),
     CrammerSingerSVC(),

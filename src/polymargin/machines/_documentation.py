@@ -36,8 +36,8 @@ _SHARED = {
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Order in which ``"sequential-dual"`` visits the examples, or first pair and probes of ``UncertaintySVC``; None
-        is always the same one. Unused elsewhere.
+        Order in which ``"sequential-dual"`` visits the examples, folds of ``decision="coupling"``, first pair and
+        probes of ``UncertaintySVC``; None is always the same choice. Unused elsewhere.
     verbose : int, default=0
         1 shows a progress bar.
     warm_start : bool, default=False

@@ -60,6 +60,10 @@ class Kernel:
             return _core.Data.precomputed(X)
         return core_data(X)
 
+    def examples(self, X: Matrix) -> Matrix:
+        """Return the examples whose kernel values X may be, as far as they are known."""
+        return X
+
     def session(
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
     ) -> _core.KernelSession:
@@ -100,7 +104,12 @@ class SharedKernel(Kernel):
 
     largest: float  # no C_i will be larger,
     tolerance: float  # and no tol smaller
+    rows: Matrix = field(compare=False, repr=False)  # what the values are of
     sessions: dict[bytes, _core.KernelSession] = field(default_factory=dict, compare=False, repr=False)
+
+    def examples(self, X: Matrix) -> Matrix:
+        """Return the examples themselves."""
+        return self.rows
 
     def session(
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int

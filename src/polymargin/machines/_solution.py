@@ -19,7 +19,7 @@ class TrainingSet:
     order: Ints
     bounds: Ints  # class c is [bounds[c], bounds[c + 1])
     upper: Floats  # C_i of each example, in this order
-    weight: Floats  # sample weights, likewise; 1 where there are none
+    weight: Floats  # the same without C: class weight times sample weight
 
     @property
     def n_classes(self) -> int:
@@ -66,12 +66,17 @@ class Solution:
 
 @dataclass(frozen=True)
 class BinarySolution(Solution):
-    """The solved binary problems: coefficients of problem p are ``[starts[p], starts[p + 1])``."""
+    """The solved binary problems: coefficients of problem p are ``[starts[p], starts[p + 1])``.
+
+    ``held_out`` has, problem after problem, each example's decision value by the machine without its fold; it is empty
+    if there were no folds.
+    """
 
     starts: Ints
     support: Ints
     beta: Floats
     intercept: Floats
+    held_out: Floats
 
     @property
     def problem(self) -> Ints:

@@ -101,8 +101,8 @@ class KernelSearchCV(GridSearchCV):
     >>> from polymargin.selection import KernelSearchCV
     >>> X, y = load_iris(return_X_y=True)
     >>> search = KernelSearchCV(CrammerSingerSVC(), {"C": [1, 8, 64], "gamma": [0.01, 0.1, 1]}, cv=10).fit(X, y)
-    >>> search.best_params_, round(search.best_score_, 3)
-    ({'C': 8, 'gamma': 0.1}, 0.98)
+    >>> search.best_params_, float(round(search.best_score_, 3))
+    ({'C': 64, 'gamma': 0.01}, 0.987)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -267,7 +267,7 @@ class KernelSearchCV(GridSearchCV):
                         each(partial(self._evaluate_path, rows, group, evaluation), of_rows)
                         continue
                     for kernel, members in _by_kernel(group, rows, of_rows):
-                        each(partial(self._evaluate_fold, family.matrix(kernel), group, evaluation), members)
+                        each(partial(self._evaluate_fold, rows, family.matrix(kernel), group, evaluation), members)
 
     def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
         """Yield the examples as the machine gets to see them: once for all folds, or with steps before it for each."""
@@ -279,9 +279,12 @@ class KernelSearchCV(GridSearchCV):
             steps = clone(shared.steps).fit(_safe_indexing(X, fold.train), fold.y_train)
             yield checked_examples(machine, steps.transform(X), y, reset=True)[0], [fold]
 
-    def _evaluate_fold(self, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold) -> None:
+    def _evaluate_fold(
+        self, X: Matrix, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold
+    ) -> None:
         """Evaluate the candidates of a group on the part of the kernel matrix that belongs to a fold."""
-        kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *group.exactness(fold.y_train, fold.fit_params))
+        exactness = group.exactness(fold.y_train, fold.fit_params)
+        kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
         K_train, K_test = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
         weight = fold.fit_params.get("sample_weight")
         for series in group.series:
