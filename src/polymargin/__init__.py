@@ -6,7 +6,7 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
-from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, WestonWatkinsSVC
 
 __version__ = _version("polymargin")
 
@@ -15,6 +15,7 @@ __all__ = [
     "CrammerSingerSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "SoftmaxSVC",
     "WestonWatkinsSVC",
     "__version__",
     "certify",
