@@ -87,8 +87,8 @@ def incomplete_cholesky(examples: Examples, rank: int | None, blocks: RowBlocks)
     r"""Return the basis of a pivoted Cholesky factorisation stopped at some rank, and the features of the examples.
 
     :math:`K \approx L L'` with :math:`L` n x rank, the features. In exact pivoting the next pivot is the example with
-    the largest residual :math:`K_{ii} - |L_i|^2`. Here up to 64 with large residuals are taken together, as long as each,
-    when its turn comes, still has half of the largest: then kernel values come in blocks, by matrix products. With
+    the largest residual :math:`K_{ii} - |L_i|^2`. Here up to 64 with large residuals are taken together, as long as
+    each, when its turn comes, still has half of the largest: so kernel values come in blocks, by matrix products. With
     :math:`L_p` the rows of the pivots, triangular, :math:`A = L_p^{-\top}`.
     """
     n = len(examples)
@@ -137,7 +137,7 @@ def projected(values: Floats, coefficients: Floats, blocks: RowBlocks) -> Floats
 
 
 def _eigen(K: Floats, rank: int | None, negligible: float) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues, the largest first, with their vectors; at least one, and no others than positive."""
+    """Return the positive eigenvalues (one at least, that may be 0), the largest first, with their vectors."""
     # NumPy's, unlike SciPy's, lets other threads run meanwhile.
     values, vectors = interruptible(np.linalg.eigh, K)
     values, vectors = values[::-1][:rank], vectors[:, ::-1]

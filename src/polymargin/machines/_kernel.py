@@ -114,8 +114,8 @@ class Kernel:
             row = int(rows[np.argmin(np.isfinite(values))])
             column = int(np.abs(dense(X[[row]])).argmax())
             raise ValueError(
-                f"the value in row {row}, column {column} is too large: its kernel value overflows. Scale the data, for "
-                "example with StandardScaler"
+                f"the value in row {row}, column {column} is too large: its kernel value overflows. Scale the data, "
+                "for example with StandardScaler"
             )
         return values
 
@@ -128,7 +128,9 @@ class Kernel:
             return np.array(np.diagonal(X), dtype=np.float64)
         if self.kind == "rbf":
             return np.ones(X.shape[0])
-        squares = X.multiply(X).sum(axis=1, dtype=np.float64) if sp.issparse(X) else (X.astype(np.float64) ** 2).sum(axis=1)
+        squares = (
+            X.multiply(X).sum(axis=1, dtype=np.float64) if sp.issparse(X) else (X.astype(np.float64) ** 2).sum(axis=1)
+        )
         square = np.asarray(squares, dtype=np.float64).ravel()
         if self.kind == "poly":
             return (self.gamma * square + self.coef0) ** self.degree

@@ -27,8 +27,8 @@ from polymargin.machines._machine import KernelMachine
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
 from polymargin.primal import Objective, OneVsRestLoss, SoftmaxLoss, class_factor, minimize
 
-# Up to here a fit goes on to the limits of rounding, so that the order of the rows, or weights in place of repeated rows,
-# change nothing.
+# Up to here a fit goes on to the limits of rounding, so that the order of the rows, or weights in place of repeated
+# rows, change nothing.
 _SMALL = 1024
 
 
@@ -84,8 +84,8 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         objective. None: no b.
     <kernel>
     tol : float, default=1e-3
-        Relative gap between the objective and its lower bound at which to stop. For a problem that is not convex half
-        the squared norm of the gradient, relative to the objective. Up to 1,024 examples are solved to rounding.
+        Relative gap between the objective and its lower bound at which to stop. For a problem that is not convex the
+        gap that the same gradient would mean if it were. Up to 1,024 examples are solved to rounding.
     class_weight : dict, "balanced" or None, default=None
         Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
     max_iter : int, default=-1

@@ -2,6 +2,7 @@ r"""The primal objective of a machine on finite features, with derivatives and a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import scipy.sparse as sp
 from polymargin._blocks import RowBlocks
 from polymargin.machines._solution import Floats, Ints
 from polymargin.primal.losses import Loss
+
+Part = tuple[float, Floats, Floats]  # of a block of rows: a value, Z'GB, and the column sums of G
 
 
 class Objective:
@@ -61,11 +64,10 @@ class Objective:
         self.free_bias = free_bias
         self.n_classes = len(factor)
         self.shape = (Z.shape[1], factor.shape[1])
-        self.evaluations = 0
         self._blocks = blocks
         self._at: Floats | None = None
         self._curvature: dict[int, Any] = {}  # of each block, by its first row
-        self._totals = np.bincount(codes, weights=costs, minlength=self.n_classes)
+        self._totals = np.bincount(codes, weights=costs, minlength=self.n_classes).astype(np.float64)
         self._class_sums: Floats | None = None
 
     @property
@@ -113,23 +115,30 @@ class Objective:
     def _transposed(self, G: Floats, block: slice) -> Floats:
         return np.asarray(self.Z[block].T @ (G @ self.factor))
 
+    def _sum(self, function: Callable[[slice], Part]) -> Part:
+        """Add up what a function returns for the blocks, in their order."""
+        value, pulled, sums = 0.0, np.zeros(self.shape), np.zeros(self.n_classes)
+        for part in self._blocks.map(function, len(self.codes)):
+            value += part[0]
+            pulled += part[1]
+            sums += part[2]
+        return value, pulled, sums
+
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient."""
         V, b = self.split(point)
 
         self._at = None
 
-        def evaluate(block: slice) -> tuple[float, Floats, Floats]:
+        def evaluate(block: slice) -> Part:
             values, slopes, curvature = self.loss.evaluate(self._product(V, b, block), self.codes[block])
             slopes *= self.costs[block, None]
             self._curvature[block.start] = curvature
             return float(self.costs[block] @ values), self._transposed(slopes, block), slopes.sum(axis=0)
 
-        parts = list(self._blocks.map(evaluate, len(self.codes)))
+        value, pulled, sums = self._sum(evaluate)
         self._at = point.copy()
-        self.evaluations += 1
-        value = 0.5 * float(V.ravel() @ V.ravel()) + sum(part[0] for part in parts)
-        return value, self._derivative(V + sum(part[1] for part in parts), sum(part[2] for part in parts))
+        return 0.5 * float(V.ravel() @ V.ravel()) + value, self._derivative(V + pulled, sums)
 
     def hessian_product(self, point: Floats, direction: Floats) -> Floats:
         """Return the product of the Hessian at a point with a direction."""
@@ -137,13 +146,13 @@ class Objective:
             self.value_and_gradient(point)
         D, d = self.split(direction)
 
-        def multiply(block: slice) -> tuple[Floats, Floats]:
+        def multiply(block: slice) -> Part:
             moved = self.loss.product(self._curvature[block.start], self.codes[block], self._product(D, d, block))
             moved *= self.costs[block, None]
-            return self._transposed(moved, block), moved.sum(axis=0)
+            return 0.0, self._transposed(moved, block), moved.sum(axis=0)
 
-        parts = list(self._blocks.map(multiply, len(self.codes)))
-        return self._derivative(D + sum(part[0] for part in parts), sum(part[1] for part in parts))
+        _, pulled, sums = self._sum(multiply)
+        return self._derivative(D + pulled, sums)
 
     def with_loss(self, loss: Loss) -> Objective:
         """Return the objective with another loss."""
@@ -153,20 +162,25 @@ class Objective:
         """Return a lower bound of the objective's minimum, from a point where a softer loss was minimised."""
         V, b = self.split(point)
 
-        def evaluate(block: slice) -> tuple[float, Floats, Floats]:
+        def evaluate(block: slice) -> Part:
             scores = self._product(V, b, block)
             values, slopes = self.loss.minorant(scores, self.codes[block], softer)
             G = slopes * self.costs[block, None]
             value = float(self.costs[block] @ values) - float(np.sum(scores * G))
             return value, self._transposed(G, block), G.sum(axis=0)
 
-        parts = list(self._blocks.map(evaluate, len(self.codes)))
-        linear, pulled = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        linear, pulled, sums = self._sum(evaluate)
         share = 0.0
         if self.free_bias:
-            share, F = self.loss.balance(sum(part[2] for part in parts), self._totals)
+            share, F = self.loss.balance(sums, self._totals)
             pulled = (1.0 - share) * pulled + share * self._pulled_by_class(F)
         return (1.0 - share) * linear - 0.5 * float(np.sum(pulled * pulled))
+
+    def slack(self, value: float, gradient: Floats) -> float:
+        """Return how far below a convex objective its bound will about be, for the price of looking at the gradient."""
+        V, b = self.split(gradient)
+        share = self.loss.balance(b, self._totals)[0] if self.free_bias else 0.0
+        return 0.5 * float(V.ravel() @ V.ravel()) + share * abs(value)
 
     def _pulled_by_class(self, F: Floats) -> Floats:
         """Return Z'GB where every example has the slopes F of its class, times its cost."""
@@ -182,7 +196,9 @@ def class_factor(kernel: Any, n_classes: int) -> Floats:
     """Return B with BB' the kernel of the classes, or raise ValueError if it is none."""
     K = np.asarray(kernel, dtype=np.float64)
     if K.shape != (n_classes, n_classes):
-        raise ValueError(f"class_kernel must have a row and a column for each class, {n_classes} x {n_classes}, got {K.shape}")
+        raise ValueError(
+            f"class_kernel must have a row and a column for each class, {n_classes} x {n_classes}, got {K.shape}"
+        )
     if not np.all(np.isfinite(K)) or not np.allclose(K, K.T):
         raise ValueError("class_kernel must be finite and symmetric")
     values, vectors = np.linalg.eigh((K + K.T) / 2)

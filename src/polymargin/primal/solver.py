@@ -40,7 +40,7 @@ class Outcome:
     status: str
 
 
-class _Stopped(Exception):
+class _StopError(Exception):
     """A limit was reached, or somebody asked to stop, while SciPy was at work."""
 
 
@@ -80,11 +80,11 @@ class _Search:
 
     def _stop(self, status: str) -> None:
         self.status = status
-        raise _Stopped
+        raise _StopError
 
     def visit(self, point: Floats, value: float, gradient: Floats, softer: Objective) -> bool:
         """Take note of a point; return whether the minimisation of the softer objective has come far enough."""
-        left = 0.5 * float(gradient @ gradient)  # proves nothing where the bias is free, or the loss not convex
+        left = softer.slack(value, gradient)
         exact = softer is self.objective
         primal = value if exact else self.objective.value_and_gradient(point)[0]
         if primal <= self.primal:
@@ -172,8 +172,8 @@ def minimize(
     start : ndarray
         Where to begin.
     tolerance : float
-        Relative gap between the objective and its lower bound; for a loss that is not convex, half the squared gradient
-        relative to the objective.
+        Relative gap between the objective and its lower bound; for a loss that is not convex, the gap that the same
+        gradient would mean if it were.
     polish : bool
         Whether to go on, from there, to the limits of rounding.
     max_iterations : int
@@ -197,7 +197,7 @@ def minimize(
         smooth = objective.loss.softer()[-1] is objective.loss
         if smooth and (polish or not search.status):
             search.polish()
-    except _Stopped:
+    except _StopError:
         pass
     finally:
         point = search.point
