@@ -1,5 +1,7 @@
 """Losses: their formulas, derivatives by differences, limits, and what their bounds rest on."""
 
+import itertools
+
 import numpy as np
 import pytest
 from reference.softmax import one_vs_rest_loss, soft_maximum, softmax_loss
@@ -81,7 +83,7 @@ def test_tiny_and_huge_aggregations_are_the_sum_and_the_maximum(scale):
 def test_it_falls_as_the_aggregation_grows():
     scores, codes = problem(scale=5.0)
     series = [SoftmaxLoss(gamma).evaluate(scores, codes).values for gamma in GAMMAS]
-    for larger, smaller in zip(series[:-1], series[1:], strict=True):
+    for larger, smaller in itertools.pairwise(series):
         assert (smaller <= larger * (1 + 1e-12)).all()
 
 

@@ -1,4 +1,4 @@
-"""Zien et al.'s machine by its formulas, one example at a time, and solved by a method that knows no gradient of ours."""
+"""Zien et al.'s machine by its formulas, one example at a time, and solved without any gradient of ours."""
 
 import math
 
