@@ -143,9 +143,9 @@ def error_table(results: list[Result], names: list[str], coupling: bool, count: 
     table = Table("Table 1.1: test error in percent", columns)
     table.note = (
         f"Ours: mean ± standard deviation over {count} splits (and the standard error of the mean). The paper calls "
-        "its ± a standard error; its size is that of a deviation over splits, and so it is compared. The splits are not "
-        "the paper's, whose page is gone. ✗: above the paper by more than both deviations together (root of the sum of "
-        "their squares)."
+        "its ± a standard error; its size is that of a deviation over splits, and so it is compared. The splits are "
+        "not the paper's, whose page is gone. ✗: above the paper by more than both deviations together (root of the "
+        "sum of their squares)."
     )
     found = {(result.data, result.method, result.size): result for result in results}
     for name in names:
