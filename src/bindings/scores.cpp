@@ -54,8 +54,8 @@ void bound_values(const Data& data, const Vector<Index>& rows, const Data& vecto
 
 template <class Real>
 void bind_values(nb::module_& m) {
-    m.def("kernel_values", &bound_values<Real>, nb::arg("data"), nb::arg("rows"), nb::arg("vectors"),
-          nb::arg("kernel"), nb::arg("out"), nb::arg("threads"),
+    m.def("kernel_values", &bound_values<Real>, nb::arg("data"), nb::arg("rows"), nb::arg("vectors"), nb::arg("kernel"),
+          nb::arg("out"), nb::arg("threads"),
           "Write the kernel values of some rows with all vectors to `out`, in its precision.");
 }
 

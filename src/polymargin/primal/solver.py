@@ -23,8 +23,9 @@ from polymargin.primal.objective import Objective
 
 Progress = Callable[[int, int, int, float], bool]
 _SHARE = 0.1  # of the gap, that the optimisation of a softer loss may leave
-_POLISHING = 8  # Newton steps at most
-_CG_ACCURACY = 1e-8
+_POLISHING = 12  # Newton steps at most
+_POLISHED = 1e-12  # gradient, as a share of the point
+_CG_ACCURACY = 1e-3  # several rough steps cost less than one exact one, and end as near
 _CG_STEPS = 1000
 
 
@@ -135,8 +136,10 @@ class _Search:
         objective = self.objective
         point = self.point
         value, gradient = objective.value_and_gradient(point)
+        size = len(point)
         for _ in range(_POLISHING):
-            size = len(point)
+            if np.linalg.norm(gradient) <= _POLISHED * np.linalg.norm(point):
+                break
             hessian = LinearOperator((size, size), matvec=lambda d, at=point: self._checked_product(at, d))
             step, _ = cg(hessian, -gradient, rtol=_CG_ACCURACY, maxiter=_CG_STEPS)
             self.iterations += 1
