@@ -12,9 +12,9 @@ from reference.data import digits, iris, wine
 from reference.kernels import kernel_matrix
 from scipy import sparse
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}
 
@@ -242,8 +242,9 @@ def test_a_precomputed_kernel_needs_a_column_per_training_row(Machine, change):
     machine = Machine(kernel="precomputed").fit(K, y)
     with pytest.raises(ValueError, match="150"):
         machine.predict(np.ones((5, 150 + change)))
-    with pytest.raises(ValueError, match="150"):
-        machine.predict(np.ones((5, len(machine.support_))))
+    if len(machine.support_) < 150:
+        with pytest.raises(ValueError, match="150"):
+            machine.predict(np.ones((5, len(machine.support_))))
 
 
 # Weights

@@ -6,7 +6,14 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
-from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.machines import (
+    CrammerSingerSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.storage import load_model, save_model
 
 __version__ = _version("polymargin")
@@ -16,6 +23,7 @@ __all__ = [
     "CrammerSingerSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "SoftmaxSVC",
     "UncertaintySVC",
     "WestonWatkinsSVC",
     "__version__",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import enum
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -65,6 +65,15 @@ def exact_step(loss: str, margin: float, gradient: Annotated[NDArray[numpy.float
 
 def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, method: str, seed: int, shuffling: bool, shrinking: bool, cooling: bool, tolerance: float, max_iterations: int, time_limit: float, threads: int, progress: object | None) -> dict:
     """Train a linear machine without kernel values; returns its solution."""
+
+@overload
+def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the kernel values of some rows with all vectors to `out`, in its precision.
+    """
 
 def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """

@@ -82,7 +82,7 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     >>> proof.duality_gap < 1e-5, proof.infeasibility < 1e-12
     (True, True)
     """
-    if not isinstance(machine, KernelMachine):
+    if not isinstance(machine, BinaryMachine | TogetherMachine):
         raise TypeError(f"certify needs a machine of polymargin that is trained in the dual, got {type(machine)}")
     check_is_fitted(machine)
     X, y = checked_examples(machine, X, y, reset=False)
@@ -95,7 +95,6 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
         )
     if isinstance(machine, TogetherMachine):
         return _certify_together(machine, X, training)
-    assert isinstance(machine, BinaryMachine)
     return _certify_binary(machine, X, training)
 
 

@@ -43,6 +43,37 @@ _SHARED = {
     warm_start : bool, default=False
         Start from the last solution, when the classes are the same: useful for a series of C.
 """,
+    "kernel": """\
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel. A callable gets two matrices of examples and returns the matrix of their kernel values.
+    degree : int, default=3
+        Degree of ``"poly"``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Factor of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is 1 / (n_features * variance of X),
+        ``"auto"`` is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of ``"poly"`` and ``"sigmoid"``.
+""",
+    "threads": """\
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. The result does not depend on it.
+""",
+    "basis": """\
+    indices_ : ndarray of shape (n_points,)
+        Rows of the examples whose span has the basis.
+    points_ : {ndarray, CSR} of shape (n_points, n_features)
+        These examples; empty for a precomputed kernel.
+    coefficients_ : ndarray of shape (n_points, n_features_out)
+        A: feature i of x is ``sum_k A[k, i] k(points_[k], x)``.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names that are strings.
+""",
+    "Zien": """\
+    A. Zien, F. De Bona, C. S. Ong, "Training and approximation of a primal multiclass support vector machine", Applied
+    Stochastic Models and Data Analysis (ASMDA) 2007.
+""",
     "together parameters": """\
     solver : {"auto", "decomposition", "sequential-dual", "exponentiated-gradient", "cutting-plane"}, default="auto"
         ``"decomposition"`` solves the dual on kernel values. For the linear kernel and finite C there are also
