@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 ESTIMATORS = [
     OneVsOneSVC(),
@@ -31,8 +31,9 @@ ESTIMATORS = [
     WestonWatkinsSVC(bias="free", margin=1.0),
     CrammerSingerSVC(),
     CrammerSingerSVC(bias="free"),
+    LinearProgramSVC(),
 ]
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC]
 
 
 def linear_kernel(A, B):

@@ -16,10 +16,10 @@ from reference.data import digits, overlapping
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
-TOGETHER = MACHINES[2:]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC]
+TOGETHER = MACHINES[2:4]
 PROBLEMS = {
     "digits": digits,
     "overlapping": lambda: overlapping(n=3000),

@@ -6,13 +6,14 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
-from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin.machines import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 __version__ = _version("polymargin")
 
 __all__ = [
     "Certificate",
     "CrammerSingerSVC",
+    "LinearProgramSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
     "WestonWatkinsSVC",

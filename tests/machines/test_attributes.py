@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from reference.data import digits, iris, random_classes, wine
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC]
 DEFAULTS = {
     "C": 1.0,
     "kernel": "rbf",
@@ -27,8 +27,8 @@ OWN_DEFAULTS = {
     OneVsRestSVC: {"bias": "free", "solver": "auto"},
     WestonWatkinsSVC: {"bias": "regularized", "margin": 2.0, "solver": "auto"},
     CrammerSingerSVC: {"bias": None, "solver": "auto"},
+    LinearProgramSVC: {},
 }
-TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 
 
 @pytest.mark.parametrize("Machine", MACHINES)
@@ -52,7 +52,7 @@ def test_shapes(Machine, k):
     X, y = random_classes(k, n=20 * k, n_features=5, seed=k)
     machine = Machine().fit(X, y)
     n_sv = len(machine.support_)
-    if k == 2 and Machine not in TOGETHER:
+    if k == 2 and Machine in (OneVsOneSVC, OneVsRestSVC):
         rows, offsets = 1, 1
     elif Machine is OneVsOneSVC:
         rows, offsets = k - 1, k * (k - 1) // 2

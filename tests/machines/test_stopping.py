@@ -11,9 +11,9 @@ from reference.data import iris, overlapping, separable
 from reference.kernels import kernel_matrix
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC]
 LIMITS = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-6}}
 
 

@@ -47,18 +47,23 @@ class Kernel:
 
     def training_data(self, X: Matrix) -> _core.Data:
         """Return the training examples, or their kernel matrix, for the core."""
+        values = self.training_values(X)
+        return core_data(X) if values is None else _core.Data.precomputed(values)
+
+    def training_values(self, X: Matrix) -> NDArray[np.floating] | None:
+        """Return the kernel matrix of the training examples where Python has it (precomputed, callable), else None."""
         if callable(self.kind):
-            return _core.Data.precomputed(self._called(X, X))
-        if self.precomputed:
-            if sp.issparse(X):
-                raise ValueError("a precomputed kernel must be a dense matrix; use K.toarray()")
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"a precomputed kernel must be a square matrix when fitting, rows and columns being the "
-                    f"training examples; got {X.shape[0]} x {X.shape[1]}"
-                )
-            return _core.Data.precomputed(X)
-        return core_data(X)
+            return self._called(X, X)
+        if not self.precomputed:
+            return None
+        if sp.issparse(X):
+            raise ValueError("a precomputed kernel must be a dense matrix; use K.toarray()")
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"a precomputed kernel must be a square matrix when fitting, rows and columns being the "
+                f"training examples; got {X.shape[0]} x {X.shape[1]}"
+            )
+        return X
 
     def _called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
         K = np.ascontiguousarray(self.kind(A, B), dtype=np.float64)
