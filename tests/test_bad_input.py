@@ -368,7 +368,7 @@ TAMPERED_GROUPS = {
 @pytest.mark.parametrize(
     ("Machine", "kind"),
     [(Machine, kind) for Machine in MACHINES for kind in TAMPERED]
-    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER) for kind in TAMPERED_GROUPS],
+    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER, LinearProgramSVC) for kind in TAMPERED_GROUPS],
 )
 def test_a_tampered_machine_refuses_to_predict(Machine, kind):
     X, y = wine()

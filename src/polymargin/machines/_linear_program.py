@@ -47,8 +47,9 @@ from polymargin.machines._gram import Gram
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 MARGIN = 2.0
-# Up to so many examples the last rounds cost little, and the exact answer does not depend on the order of the rows.
-_SMALL = 1024
+# Up to so many examples the last rounds cost little, and the exact answer does not depend on the order of the rows. Who
+# sets a looser tolerance wants none of them.
+_SMALL, _LOOSE = 1024, 1e-3
 _EXACT = 1e-10  # relative gap that then ends it, if constraints to add do not run out before
 _VIOLATION = 1e-9  # what counts as a violated constraint, of either program
 _FIRST = 5  # examples of each class to begin with
@@ -390,7 +391,7 @@ def solve_linear_program(
     start : Start or None
         Coefficients and constraints to begin with, besides a few of each class.
     tolerance : float
-        Relative gap to stop at. Up to 1,024 examples it goes on to the exact solution.
+        Relative gap to stop at. If it is at most 1e-3, problems of up to 1,024 examples are solved exactly.
     max_iterations : int
         Most iterations of the simplex method in all; -1 for no limit.
     time_limit : float
@@ -413,7 +414,8 @@ def solve_linear_program(
 
     rounds = _Rounds(gram, training, start, late, max_iterations)
     best, master = rounds.best, rounds.master
-    target = min(tolerance, _EXACT) if len(training.order) <= _SMALL else tolerance
+    exactly = len(training.order) <= _SMALL and tolerance <= _LOOSE
+    target = min(tolerance, _EXACT) if exactly else tolerance
     status = ""
     while not status:
         status = rounds.next(target)

@@ -200,12 +200,13 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
         if np.any(~(factors > 0)) or not np.all(np.isfinite(factors)):
             raise ValueError(f"class_weight must be positive and finite for every class, got {self.class_weight}")
-        upper = float(self.C) * factors[codes] * (1.0 if weight is None else weight)
         order = np.argsort(codes, kind="stable")
+        upper = float(self.C) * factors[codes[order]]
         if weight is not None:
-            order = order[weight[order] > 0]
+            order, upper = order[weight[order] > 0], upper[weight[order] > 0]
+            upper = upper * weight[order]
         bounds = np.searchsorted(codes[order], np.arange(len(classes) + 1))
-        return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), np.ascontiguousarray(upper[order]))
+        return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), upper)
 
     def _run(
         self,

@@ -59,10 +59,10 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
 
     Notes
     -----
-    ``tol`` is the relative duality gap, over all constraints and all coefficients, generated or not. Up to 1,024
-    examples the fit goes on to the exact solution, as the last rounds cost little there. ``max_iter`` limits the
-    iterations of the simplex method, ``n_iter_``. A fit that is stopped keeps the best point of the rounds that were
-    completed. ``warm_start`` begins with the coefficients and constraints that were active in the last solution.
+    ``tol`` is the relative duality gap, over all constraints and all coefficients, generated or not. If it is at most
+    1e-3, problems of up to 1,024 examples are solved exactly, as the last rounds cost little there. ``max_iter`` limits
+    the iterations of the simplex method, ``n_iter_``. A fit that is stopped keeps the best point of the rounds that
+    were completed. ``warm_start`` begins with the coefficients and constraints that were active in the last solution.
 
     References
     ----------
