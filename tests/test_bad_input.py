@@ -12,9 +12,17 @@ from reference.data import digits, iris, wine
 from reference.kernels import kernel_matrix
 from scipy import sparse
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}
 
@@ -369,7 +377,7 @@ TAMPERED_GROUPS = {
 @pytest.mark.parametrize(
     ("Machine", "kind"),
     [(Machine, kind) for Machine in MACHINES for kind in TAMPERED]
-    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER) for kind in TAMPERED_GROUPS],
+    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER, LinearProgramSVC) for kind in TAMPERED_GROUPS],
 )
 def test_a_tampered_machine_refuses_to_predict(Machine, kind):
     X, y = wine()

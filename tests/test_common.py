@@ -20,7 +20,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.features import CholeskyFeatures, KernelPCAFeatures, SubsetFeatures
 
 ESTIMATORS = [
@@ -33,6 +41,7 @@ ESTIMATORS = [
     WestonWatkinsSVC(bias="free", margin=1.0),
     CrammerSingerSVC(),
     CrammerSingerSVC(bias="free"),
+    LinearProgramSVC(),
     UncertaintySVC(),
     SoftmaxSVC(),
     SoftmaxSVC(aggregation=np.inf, basis="cholesky", bias="regularized"),
@@ -41,7 +50,7 @@ ESTIMATORS = [
     SubsetFeatures(rank=10),
     CholeskyFeatures(rank=10),
 ]
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, SoftmaxSVC]
 
 
 def linear_kernel(A, B):

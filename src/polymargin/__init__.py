@@ -8,6 +8,7 @@ from importlib.metadata import version as _version
 from polymargin.certificate import Certificate, certify
 from polymargin.machines import (
     CrammerSingerSVC,
+    LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
@@ -21,6 +22,7 @@ __version__ = _version("polymargin")
 __all__ = [
     "Certificate",
     "CrammerSingerSVC",
+    "LinearProgramSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
     "SoftmaxSVC",

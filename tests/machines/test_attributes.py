@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from reference.data import digits, iris, random_classes, wine
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
 DEFAULTS = {
     "C": 1.0,
     "kernel": "rbf",
@@ -36,8 +44,8 @@ OWN_DEFAULTS = {
         "strategy": "joint",
         "bias": "free",
     },
+    LinearProgramSVC: {},
 }
-TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 
 
 @pytest.mark.parametrize("Machine", MACHINES)

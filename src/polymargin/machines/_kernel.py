@@ -49,10 +49,15 @@ class Kernel:
 
     def training_data(self, X: Matrix) -> _core.Data:
         """Return the training examples, or their kernel matrix, for the core."""
+        values = self.training_values(X)
+        return core_data(X) if values is None else _core.Data.precomputed(values)
+
+    def training_values(self, X: Matrix) -> NDArray[np.floating] | None:
+        """Return the kernel matrix of the training examples where Python has it (precomputed, callable), else None."""
         if callable(self.kind):
-            return _core.Data.precomputed(self.called(X, X))
+            return self.called(X, X)
         self.check_training(X)
-        return _core.Data.precomputed(X) if self.precomputed else core_data(X)
+        return X if self.precomputed else None
 
     def check_training(self, X: Matrix) -> None:
         """Raise ValueError if X is to be a kernel matrix of the training examples and is none."""

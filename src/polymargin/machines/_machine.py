@@ -316,9 +316,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         """Return the core's numbers of the last support vectors, -1 where one is gone; None if they do not fit."""
         if not hasattr(self, "dual_coef_") or not np.array_equal(classes, self.classes_):
             return None
-        place = np.full(int(max(training.order.max(), self.support_.max(initial=0))) + 1, -1)
-        place[training.order] = np.arange(len(training.order))
-        example = place[self.support_]
+        example = training.place_of(self.support_)
         owner = np.repeat(np.arange(len(classes)), self.n_support_)
         known = example >= 0
         return example if np.array_equal(training.class_of(example[known]), owner[known]) else None
@@ -413,10 +411,10 @@ def seed_of(random_state: Any) -> int:
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
-def refuse_inseparable(solution: Solution) -> None:
-    """Raise ValueError when a hard margin was asked for that does not exist."""
+def refuse_inseparable(solution: Solution, size: float = 1e4) -> None:
+    """Raise ValueError when a hard margin was asked for that does not exist, or that ``size`` hides."""
     if solution.stop_reason == "unbounded" or "unbounded" in solution.status:
         raise ValueError(
-            "the data cannot be separated (or only by a margin below 1/10,000 of their size), so the hard "
+            f"the data cannot be separated (or only by a margin below 1/{size:,.0f} of their size), so the hard "
             "margin C=inf has no solution: use a finite C, or a kernel that separates the classes"
         )

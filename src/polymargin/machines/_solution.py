@@ -35,6 +35,12 @@ class TrainingSet:
         """Return the classes of some examples, by their numbers in the core."""
         return np.searchsorted(self.bounds, examples, side="right") - 1
 
+    def place_of(self, rows: Ints) -> Ints:
+        """Return the core's numbers of some rows of ``X``, -1 for those that take no part."""
+        place = np.full(int(max(self.order.max(), rows.max(initial=0))) + 1, -1)
+        place[self.order] = np.arange(len(self.order))
+        return place[rows]
+
 
 @dataclass(frozen=True)
 class Solution:

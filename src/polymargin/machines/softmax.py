@@ -20,9 +20,10 @@ from polymargin.features._basis import Basis, Examples, incomplete_cholesky, ker
 from polymargin.features._transformers import chosen_points
 from polymargin.machines._data import Matrix, dense
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._kept import Kept
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._linear import LinearSolverMixin
+from polymargin.machines._linear import LINEAR_KEPT, LinearSolverMixin
 from polymargin.machines._machine import KernelMachine
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
 from polymargin.primal import Objective, OneVsRestLoss, SoftmaxLoss, class_factor, minimize
@@ -166,6 +167,7 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         "strategy": [StrOptions({"joint", "one-vs-rest"})],
         "bias": [StrOptions({"regularized", "free"}), None],
     }
+    _kept = KernelMachine._kept | LINEAR_KEPT | {"gradient_norm_": Kept("number", report=True)}
 
     def __init__(
         self,
