@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -189,6 +189,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         started = time.perf_counter()
         with unchanged_on_error(self):
             X, y = checked_examples(self, X, y, reset=True)
+            check_classification_targets(y)
             weight = None if sample_weight is None else checked_weights(sample_weight, X)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
             kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
@@ -198,8 +199,11 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         return self
 
     def _fit_again(self, K: NDArray[Any], y: NDArray[Any], sample_weight: Any, kernel: SharedKernel) -> None:
-        """Fit the machine to kernel values that somebody else has checked, as one of many fits to them."""
-        self._validate_params()
+        """Fit the machine to kernel values that somebody else has checked, as one of many fits that differ in C."""
+        if hasattr(self, "classes_"):  # all but C has been looked at
+            validate_parameter_constraints(self._parameter_constraints, {"C": self.C}, type(self).__name__)
+        else:
+            self._validate_params()
         with unchanged_on_error(self):
             self.n_features_in_ = K.shape[1]
             solution = self._fit_checked(
@@ -209,7 +213,6 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     def _fit_checked(self, X: Matrix, y: NDArray[Any], weight: Floats | None, kernel: Kernel) -> Solution:
         """Fit the machine to examples that have been looked at."""
-        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")

@@ -16,7 +16,8 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedShuff
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_method_params, _num_samples
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, _num_samples, column_or_1d
 
 from polymargin._memory import budget_bytes
 from polymargin._progress import count_bar
@@ -244,7 +245,8 @@ class KernelSearchCV(GridSearchCV):
     # The evaluation.
 
     def _evaluate(self, shared: Plan, X: Any, y: Any, splits: list[Any], evaluation: Evaluation) -> None:
-        y = np.asarray(y)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
         folds = [
             Fold(
                 number,
