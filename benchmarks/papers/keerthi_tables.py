@@ -257,7 +257,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=keerthi.PARTITIONS, help="how many, from the first on")
     parser.add_argument("--rows", nargs="+", default=[], metavar="DATA=ROWS", help="use so many rows of a data set")
     parser.add_argument("--tol", type=float, default=1e-3, help="relative duality gap of a fit")
-    parser.add_argument("--loops", type=int, default=50, help="visits in units of the rows after which a fit is cut off")
+    parser.add_argument(
+        "--loops", type=int, default=50, help="visits in units of the rows after which a fit is cut off"
+    )
     parser.add_argument("--again", action="store_true", help="do not use what earlier runs found")
     parser.add_argument("--quick", action="store_true", help=f"two partitions of {QUICK_ROWS} rows of news20")
     parser.add_argument("--note", action="append", default=[], help="a remark for the page, such as a busy machine")
