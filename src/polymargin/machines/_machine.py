@@ -167,8 +167,6 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             X, y = checked_examples(self, X, y, reset=True)
             check_classification_targets(y)
             classes, codes = np.unique(y, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
             weight = None if sample_weight is None else checked_weights(sample_weight, X)
             training = self._training_set(codes, classes, weight)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
@@ -186,6 +184,8 @@ class KernelMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self.kernel in ("rbf", "poly", "sigmoid")
 
     def _training_set(self, codes: Ints, classes: NDArray[Any], weight: Floats | None) -> TrainingSet:
+        if len(classes) < 2:
+            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if np.any(counts <= 0):
             empty = classes[np.argmin(counts)]
