@@ -102,6 +102,7 @@ def panels(options: argparse.Namespace) -> dict[Panel, list[Curve]]:
 def trace(curve: Curve, data: LinearData, budget: float) -> Iterator[Point]:
     """Fits that are cut off later and later, until one is good enough or has taken the budget."""
     work = 1.0 if curve.solver == "cutting-plane" else FIRST_LOOP
+    curve.model(work, len(data.y_train)).fit(data.X_train, data.y_train)  # start-up is nobody's time
     while True:
         model = curve.model(work, len(data.y_train))
         start = time.process_time()
@@ -216,15 +217,17 @@ def draw(figure: str, wanted: dict[Panel, list[Curve]], traces: Traces, name: st
     for ax in grid[-1]:
         ax.set_xlabel("seconds of the processor")
     grid[0][0].legend(fontsize="small")
-    path = RESULTS / f"{name}-{figure}.svg"
-    picture.savefig(path, metadata={"Date": None})
+    path = RESULTS / f"{name}-{figure}.png"
+    picture.savefig(path, dpi=90)
     plt.close(picture)
     console.print(f"drawn: results/{path.name}")
 
 
 def draw_difference(ax: Any, points: list[Point], best: Best, style: dict[str, Any]) -> None:
-    """How far the dual objective is from the best; what is below the floor is not told apart."""
-    ax.semilogy([p.seconds for p in points], [max(best.difference(p), FLOOR) for p in points], **style)
+    """How far the dual objective is from the best; a curve ends where it is at the floor."""
+    differences = [max(best.difference(p), FLOOR) for p in points]
+    end = differences.index(FLOOR) + 1 if FLOOR in differences else len(points)
+    ax.semilogy([p.seconds for p in points[:end]], differences[:end], **style)
     ax.set_ylabel("relative difference")
 
 
