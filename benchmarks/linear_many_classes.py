@@ -5,8 +5,6 @@ are made up: 20,000 rows of about 50 of 20,000 words, two rows a class where the
 """
 
 import argparse
-import time
-import warnings
 from typing import Any
 
 import fresh
@@ -14,7 +12,7 @@ import linear_data
 import linear_objective
 import linear_peers
 import numpy as np
-from memory import MB, settle, size, status
+from memory import MB, measured_fit, size
 from report import MISSING, Cell, Table, console, number, publish
 
 MACHINES = ("crammer-singer", "weston-watkins")
@@ -44,29 +42,25 @@ def measure(name: str, machine: str, tol: str, threads: str, limit: str) -> dict
     """Child: one fit, its time and peak, and what came of it."""
     data = linear_data.load(name)
     model = linear_peers.polymargin(machine, float(tol), int(threads), time_limit=float(limit))
-    settle()
-    baseline, start, began = status("VmRSS"), time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that ran out of time: the table says it
-        model.fit(data.X_train, data.y_train)
-    seconds, spent, peak = time.perf_counter() - start, time.process_time() - began, status("VmHWM")
+    found = measured_fit(model, data.X_train, data.y_train)
     said, weights = linear_peers.account(model), linear_peers.weights_without_bias(model)
+    taken = (found["peak"] - found["baseline"]) * MB
     loops, n_coefficients = said["visits"] / data.X_train.shape[0], int(np.sum(model.dual_coef_ != 0))
     return {
         "classes": data.n_classes,
-        "seconds": seconds,
-        "processor seconds": spent,
+        "seconds": found["seconds"],
+        "processor seconds": found["processor seconds"],
         "loops": loops,
-        "us per loop and class": 1e6 * spent / loops / data.n_classes,
+        "us per loop and class": 1e6 * found["processor seconds"] / loops / data.n_classes,
         "relative gap": float(said["duality_gap_"]),
         "stop": str(said["stop_reason_"]),
         "primal": linear_objective.primal(machine, data, weights, linear_peers.C),
         "coefficients": n_coefficients,
         "share of all": n_coefficients / (data.X_train.shape[0] * data.n_classes),
         "weights": weights.nbytes / MB,
-        "baseline": baseline,
-        "peak - baseline": peak - baseline,
-        "/ weights": (peak - baseline) * MB / weights.nbytes,
+        "baseline": found["baseline"],
+        "peak - baseline": taken / MB,
+        "/ weights": taken / weights.nbytes,
         "model": size(vars(model)) / MB,
         "test rate, %": linear_objective.rate(data, weights),
     }
