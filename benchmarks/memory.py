@@ -192,8 +192,8 @@ def linear_table(options: argparse.Namespace) -> Table:
     table = Table("Peak memory of a linear fit, MB", LINEAR_COLUMNS)
     table.note = (
         f"C = 1, no bias, tol = {options.tol:g}, at most {options.limit:g} seconds, threads: {options.threads}. Data: "
-        f"the rows in float64, covtype dense, mnist sparse. The bar for the ratio is {bars.LINEAR_MEMORY:g}; the model, "
-        "with its support vectors, counts."
+        f"the rows in float64, covtype dense, mnist sparse. The bar for the ratio is {bars.LINEAR_MEMORY:g}; the "
+        "model, with its support vectors, counts."
     )
     names = [name for name in LINEAR_CASES if name in (options.data or LINEAR_CASES)]
     table.rows = [linear_row(name, machine, options) for name in names for machine in linear_peers.MACHINES]
