@@ -99,6 +99,14 @@ def unit_bytes(train: Matrix, test: Matrix) -> Pair:
     return train / 255, test / 255
 
 
+def unit_columns(train: Matrix, test: Matrix) -> Pair:
+    """Columns divided by the largest size of a value in the training part: zeros stay zeros."""
+    from sklearn.preprocessing import MaxAbsScaler
+
+    scaler = MaxAbsScaler().fit(train)
+    return scaler.transform(train), scaler.transform(test)
+
+
 def standardised(train: Matrix, test: Matrix) -> Pair:
     """Mean zero and variance one by the training part: dense, as the zeros are gone."""
     from sklearn.preprocessing import StandardScaler
