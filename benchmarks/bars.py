@@ -10,7 +10,11 @@ BASELINE_RELATIVE = 1e-4
 """Largest relative difference of the all-together duals from those of the papers' own decompositions."""
 SUPPORT_RELATIVE = 0.01
 RATE_POINTS = 0.1
+KEERTHI_POINTS = 0.5
+"""Largest difference of a mean rate from Keerthi et al. 2008: their partitions, and so their luck, are not ours."""
 MEMORY_MB = 64.0
+LINEAR_MEMORY = 3.0
+"""Data and all that a linear fit adds, in units of the data."""
 IRIS_MS = 2.0
 IMPORT_MS = 60.0
 INTERRUPT_MS = 200.0

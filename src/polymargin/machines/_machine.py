@@ -214,8 +214,6 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     def _fit_checked(self, X: Matrix, y: NDArray[Any], weight: Floats | None, kernel: Kernel) -> Solution:
         """Fit the machine to examples that have been looked at."""
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
         training = self._training_set(codes, classes, weight)
         self._kernel = kernel
         solution = self._solve(X, y, kernel, training, classes)
@@ -228,6 +226,8 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         return self.kernel in ("rbf", "poly", "sigmoid")
 
     def _training_set(self, codes: Ints, classes: NDArray[Any], weight: Floats | None) -> TrainingSet:
+        if len(classes) < 2:
+            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if np.any(counts <= 0):
             empty = classes[np.argmin(counts)]
