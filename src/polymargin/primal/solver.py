@@ -192,23 +192,21 @@ def minimize(
         The best point with its objective and the best lower bound.
     """
     search = _Search(objective, start, tolerance, max_iterations, time_limit, progress)
+    series = objective.loss.softer()
     try:
-        for loss in objective.loss.softer():
+        for loss in series:
             search.run(objective if loss is objective.loss else objective.with_loss(loss))
             if search.status:
                 break
-        smooth = objective.loss.softer()[-1] is objective.loss
-        if smooth and (polish or not search.status):
+        if series[-1] is objective.loss and (polish or not search.status):
             search.polish()
     except _StopError:
-        pass
-    finally:
-        point = search.point
-    if search.status != "converged" and search.gap <= tolerance:
+        pass  # the best point so far is the answer
+    if search.gap <= tolerance:
         search.status = "converged"
-    _, gradient = objective.value_and_gradient(point)
+    _, gradient = objective.value_and_gradient(search.point)
     return Outcome(
-        point=point,
+        point=search.point,
         primal=search.primal,
         dual=min(search.dual, search.primal),
         gradient_norm=float(np.linalg.norm(gradient)),
