@@ -87,7 +87,7 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     >>> proof.duality_gap < 1e-5, proof.infeasibility < 1e-12
     (True, True)
     """
-    if not isinstance(machine, BinaryMachine | TogetherMachine):
+    if not isinstance(machine, BinaryMachine | TogetherMachine | LinearProgramSVC):
         raise TypeError(f"certify needs a machine of polymargin that is trained in the dual, got {type(machine)}")
     check_is_fitted(machine)
     X, y = checked_examples(machine, X, y, reset=False)
@@ -102,7 +102,6 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
         return _certify_together(machine, X, training)
     if isinstance(machine, LinearProgramSVC):
         return _certify_linear_program(machine, X, training)
-    assert isinstance(machine, BinaryMachine)
     return _certify_binary(machine, X, training)
 
 
