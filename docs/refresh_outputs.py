@@ -15,6 +15,7 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "bias  ": "weston_watkins",
     "linear kernel:": "crammer_singer",
     "linear machines on": "linear_text",
+    "cost  machine": "linear_program",
     "pairs  ": "uncertainty",
     "softmax machine:": "softmax",
     "exact kernel machine": "low_rank",

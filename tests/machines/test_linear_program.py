@@ -54,6 +54,22 @@ def test_the_optimum_of_the_whole_program(data, kernel, C):
     assert checked.infeasibility < 1e-9
 
 
+@pytest.mark.parametrize("gamma", [1.0, 4.0, 8.0, 16.0, 22.6, 64.0])
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_kernel_values_next_to_nothing(gamma, C):
+    # HiGHS' own scaling makes it cycle on some of these.
+    X, y = wine()
+    low, high = X.min(axis=0), X.max(axis=0)
+    X = 2 * (X - low) / (high - low) - 1
+    for part in range(3):
+        kept = np.arange(len(y)) % 10 != part
+        machine = LinearProgramSVC(C, gamma=gamma, time_limit=20.0)
+        best, _ = oracle(machine, X[kept], y[kept])
+        machine.fit(X[kept], y[kept])
+        assert machine.converged_
+        assert machine.primal_objective_ == pytest.approx(best.dual, rel=1e-7)
+
+
 def test_both_kinds_of_data_sets_are_among_those():
     hard = {
         (data, kernel): oracle(LinearProgramSVC(np.inf, **KERNELS[kernel]), *DATA[data]())[0] is None

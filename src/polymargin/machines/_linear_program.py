@@ -58,6 +58,13 @@ _MOST_COLUMNS = 100  # likewise, besides a twenty-fifth
 _FIRST_LIMIT = 10.0  # to multipliers, in units of the inverse of a kernel value
 _NEARLY = 1e-2  # relative gap at which the limit is raised
 _HIGHEST_LIMIT = 1e10
+# Ways to solve a master, one after the other if the first does not end well. All numbers are around 1 already, and the
+# scaling of HiGHS, which blows up what is next to nothing, made it cycle. 1e-10 is the least tolerance that it takes.
+_MANNERS: tuple[dict[str, int | float], ...] = (
+    {"simplex_scale_strategy": 0, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    {"simplex_scale_strategy": 2, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+)
+_CYCLE = 20_000  # iterations, besides 20 for each row and column, that no master takes: it cycles
 HOPELESS = 1e8  # sum of coefficients, times a kernel value, from which a hard margin is taken not to exist
 
 
@@ -101,9 +108,7 @@ class _Master:
             "parallel": "off",
             "threads": 1,
             "simplex_strategy": 1,  # dual: three times as fast here as primal
-            "primal_feasibility_tolerance": 1e-10,  # the least that HiGHS takes, here and below
-            "dual_feasibility_tolerance": 1e-10,
-            "small_matrix_value": 1e-12,  # smaller kernel values are taken for 0
+            "small_matrix_value": 1e-12,  # the least that HiGHS takes; smaller kernel values are taken for 0
         }
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
@@ -143,20 +148,23 @@ class _Master:
 
     def solve(self, max_iterations: int) -> str:
         """Solve; return why there is no solution, or nothing."""
-        for attempt in range(2):
+        for manner in _MANNERS:
+            for option, value in manner.items():
+                self._highs.setOptionValue(option, value)
+            limit = _CYCLE + 20 * (len(self.examples) + len(self.columns))
             if max_iterations >= 0:
-                self._highs.setOptionValue("simplex_iteration_limit", max_iterations - self.iterations)
+                limit = min(limit, max_iterations - self.iterations)
+            self._highs.setOptionValue("simplex_iteration_limit", limit)
             self._highs.run()
             self.iterations += max(0, int(self._highs.getInfo().simplex_iteration_count))
             status = self._highs.getModelStatus()
             if status == self._status.kOptimal:
                 return ""
-            if status == self._status.kIterationLimit:
-                return "max_iter"
             if status == self._status.kInterrupt:
                 return "time_limit"
-            if attempt == 0:
-                self._highs.clearSolver()  # forget the basis, which rounding may have spoilt
+            if status == self._status.kIterationLimit and self.iterations == max_iterations:
+                return "max_iter"
+            self._highs.clearSolver()  # forget the basis, which rounding may have spoilt
         return "precision"
 
     def solution(self) -> tuple[Floats, Floats, Floats]:
