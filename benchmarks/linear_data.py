@@ -139,12 +139,12 @@ def split_file(name: str) -> Parts:
     return train, y_train, test, y_test
 
 
-def covtype() -> Parts:
+def covtype(scale: Callable[[Matrix, Matrix], Pair]) -> Parts:
     """One file; nobody's split is published, so a fixed random one."""
     X, y = whole("covtype")
     order = np.random.default_rng(0).permutation(len(y))
     test, train = np.split(order, [round(COVTYPE_TEST_SHARE * len(y))])
-    X_train, X_test = SOURCES["covtype"].scale(X[train], X[test])
+    X_train, X_test = scale(X[train], X[test])
     return X_train, y[train], X_test, y[test]
 
 
@@ -198,14 +198,15 @@ LARGE: dict[str, Callable[[], Parts]] = {
     "news20": lambda: split_file("news20"),
     "20newsgroups": lambda: split_file("20newsgroups"),
     "mnist": lambda: split_file("mnist"),
-    "covtype": covtype,
+    "covtype": lambda: covtype(standardised),
 }
 MANY_CLASSES: dict[str, Callable[[], Parts]] = {
     "r52": reuters_52,
     "synthetic-1000": lambda: synthetic(1_000),
     "synthetic-10000": lambda: synthetic(10_000),
 }
-ALL = LARGE | MANY_CLASSES | {"iris": iris}
+OTHERS: dict[str, Callable[[], Parts]] = {"covtype-sparse": lambda: covtype(unit_columns), "iris": iris}
+ALL = LARGE | MANY_CLASSES | OTHERS
 
 
 def load(name: str) -> LinearData:
