@@ -287,7 +287,7 @@ class KernelSearchCV(GridSearchCV):
         """Evaluate the candidates of a group on the part of the kernel matrix that belongs to a fold."""
         exactness = group.exactness(fold.y_train, fold.fit_params)
         kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
-        K_train, K_test = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
+        K_train, K_test = K[fold.train].take(fold.train, axis=1), K[fold.test].take(fold.train, axis=1)
         weight = fold.fit_params.get("sample_weight")
         for series in group.series:
             machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=1, verbose=0, warm_start=True)
