@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -196,7 +196,7 @@ class KernelSearchCV(GridSearchCV):
         )
         total = len(candidates) * len(splits)
         try:
-            with count_bar(type(self).__name__, self.verbose, total, "fits") as bar:
+            with self._counter(total) as bar:
                 evaluation.advanced = bar
                 self._evaluate(shared, X, y, splits, evaluation)
         except KeyboardInterrupt:
@@ -207,6 +207,10 @@ class KernelSearchCV(GridSearchCV):
         if self.refit:
             self._refit(X, y, routed.estimator.fit)
         return self
+
+    def _counter(self, total: int) -> AbstractContextManager[Callable[[], None] | None]:
+        """Return what is called after every fit, as a context."""
+        return count_bar(type(self).__name__, self.verbose, total, "fits")
 
     def _splitter(self) -> Any:
         if isinstance(self.cv, float):
