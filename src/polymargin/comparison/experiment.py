@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from polymargin.comparison.contestants import Contestant, contestants, groups
 from polymargin.comparison.environment import environment
 from polymargin.comparison.result import Comparison, MachineResult
-from polymargin.comparison.statistics import tested
+from polymargin.comparison.statistics import all_pairs
 from polymargin.machines import OneVsOneSVC
 from polymargin.machines._data import Matrix, checked_examples
 from polymargin.selection import KernelSearchCV, hsu_lin_grid
@@ -127,7 +127,7 @@ def compare(
     >>> X, y = load_iris(return_X_y=True)
     >>> comparison = compare(X, y, machines=["DAG", "Crammer-Singer"], grid={"C": [1, 16], "gamma": [0.1]}, cv=5)
     >>> [(row["machine"], row["parameters"], round(row["rate"], 2)) for row in comparison.table]
-    [('DAG', {'C': 1, 'gamma': 0.1}, 0.97), ('Crammer-Singer', {'C': 16, 'gamma': 0.1}, 0.98)]
+    [('DAG', {'C': 16, 'gamma': 0.1}, 0.96), ('Crammer-Singer', {'C': 16, 'gamma': 0.1}, 0.97)]
     >>> print(comparison.verdict[0])
     No difference between these rates is significant (Wilcoxon signed-rank test on 5 folds, level 0.05): ...
     """
@@ -142,7 +142,7 @@ def compare(
     experiment = Experiment(X, y, test, splits, chosen, scaling, time_limit, n_jobs)
     results, interrupted = experiment.run(taking_part, verbose)
     done = {result.name: result for result in results if result.done}
-    significance = tested(
+    significance = all_pairs(
         {key: result.rate for key, result in done.items() if result.rate is not None},
         {key: result.fold_rates for key, result in done.items()},
         None if test is None else {key: experiment.predicted[key] == test[1] for key in done},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,9 @@ def rate_marks(comparison: Comparison) -> Any:
     lines = []
     for result, span in zip(done, spans, strict=True):
         extent = f"{place(span[0])};width:{100 * (span[1] - span[0]) / (high - low):.2f}%"
-        dots = [element("i", class_="dot", style=place(rate)) for rate in result.fold_rates]
+        counts = Counter(round(rate, 9) for rate in result.fold_rates)  # equal folds make a larger dot
+        sizes = {rate: f"{place(rate)};--folds:{math.sqrt(count):.2f}" for rate, count in counts.items()}
+        dots = [element("i", class_="dot", style=style) for style in sizes.values()]
         mean = element("i", class_="mean", style=place(result.rate or 0.0))
         track = element("span", element("i", class_="span", style=extent), dots, mean, class_="track")
         lines.append(
@@ -84,7 +87,7 @@ def rate_marks(comparison: Comparison) -> Any:
     caption = (
         "Rate on the test set, with the 95 % interval of Wilson"
         if n_test
-        else "Rate of each fold (dots) and their mean (bar)"
+        else "Rates of the folds (a larger dot is several of them) and their mean (bar)"
     )
     return element("figure", element("figcaption", caption), lines, axis, class_="marks")
 

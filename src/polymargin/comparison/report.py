@@ -13,7 +13,12 @@ _GREEK = {"gamma": "\N{GREEK SMALL LETTER GAMMA}"}
 NOTHING = "\N{EN DASH}"
 
 
-_NARROW = {"against the best": "vs best", "unique SVs": "SVs", "coefficients": "coefs"}  # in a terminal
+_NARROW = {
+    "rate": "rate %",
+    "against the best": "vs best",
+    "unique SVs": "SVs",
+    "coefficients": "coefs",
+}  # in a terminal
 
 
 # Numbers.
@@ -35,12 +40,13 @@ def shown_rate(rate: float | None) -> str:
 
 
 def shown_seconds(seconds: float | None) -> str:
-    """Return a time with its unit, to three digits."""
+    """Return a time with its unit, to two digits: more would be noise."""
     if seconds is None:
         return NOTHING
     for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
         if seconds < limit:
-            return f"{seconds * factor:.3g} {unit}"
+            number = seconds * factor
+            return f"{number:.2g} {unit}" if number < 99.5 else f"{number:.0f} {unit}"
     return f"{seconds / 60:.1f} min"
 
 
@@ -51,7 +57,7 @@ def shown_count(count: int | None) -> str:
 
 def shown_gap(gap: float | None) -> str:
     """Return a relative gap; rounding may leave 1e-16 or nothing, which is the same."""
-    return NOTHING if gap is None else f"{gap:.0e}" if gap > 1e-15 else "< 1e-15"
+    return NOTHING if gap is None else f"{gap:.0e}" if gap > 1e-15 else "<1e-15"
 
 
 def shown_name(parameter: str) -> str:
@@ -183,15 +189,17 @@ def terminal(comparison: Comparison, console: Any) -> None:
     from rich.text import Text
 
     console.print(Text(comparison.data["name"], style="bold"), Text(f": {summary(comparison)}"), sep="")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for name in header(comparison):
-        left = name in ("machine", "against the best")
-        table.add_column(_NARROW.get(name, name), justify="left" if left else "right", no_wrap=True)
+        side: Any = "left" if name in ("machine", "against the best") else "right"
+        table.add_column(_NARROW.get(name, name.removeprefix("best ")), justify=side, no_wrap=True)
     for result, row in zip(comparison.results, rows(comparison), strict=True):
         style = "dim" if not result.done else "bold" if row[3] == "best" else ""
-        row[3] = row[3].split(",")[0]  # the p-value is in the verdict
+        row[2] = row[2].removesuffix(" %")
+        row[3] = row[3].split(",")[0].replace("difference", "diff")  # the p-value is in the verdict
         table.add_row(*(Text(cell) for cell in row), style=style)
     console.print(table)
+    console.print()
     for sentence in [*comparison.verdict, meaning_of_rate(comparison)]:
         console.print(Text(sentence))
     for sentence in remarks(comparison):

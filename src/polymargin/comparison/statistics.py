@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 WILCOXON = "Wilcoxon signed-rank"
 MCNEMAR = "McNemar"
+_FEW = 13  # 2^13 choices of signs are enumerated in no time
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,20 @@ class Significance:
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test on paired rates; 1 where all are equal.
 
-    Rates are fractions, so equal differences may differ in their last digit: they are rounded before they are ranked.
+    Pairs without a difference are dropped, equal differences share their rank. Rates are fractions, so equal
+    differences may differ in their last digit: they are rounded before they are ranked. Few pairs get the exact value.
     """
-    from scipy.stats import wilcoxon
+    from scipy.stats import permutation_test, rankdata, wilcoxon
 
     differences = np.round(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), 12)
-    if not np.any(differences):
+    differences = differences[differences != 0]
+    if len(differences) < 2:  # one difference has either sign equally often
         return 1.0
-    return float(wilcoxon(differences).pvalue)
+    if len(differences) > _FEW:
+        return float(wilcoxon(differences).pvalue)
+    # wilcoxon() is exact with ties only in newer versions of SciPy.
+    signed = np.sign(differences) * rankdata(np.abs(differences))
+    return float(permutation_test((signed,), np.sum, permutation_type="samples", n_resamples=np.inf).pvalue)
 
 
 def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
@@ -106,7 +113,7 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     return corrected
 
 
-def tested(
+def all_pairs(
     rates: Mapping[str, float],
     fold_rates: Mapping[str, Sequence[float]],
     right: Mapping[str, NDArray[np.bool_]] | None,
@@ -147,12 +154,26 @@ def verdict(significance: Significance) -> list[str]:
                 f"corrected p-value possible is {least:.2g}. Take more {unit} or fewer machines to tell them apart."
             )
         return said
-    listed = "; ".join(f"{pair.better} over {pair.worse} (p = {pair.corrected:.2g})" for pair in found)
-    said = [f"Significant ({method}): {listed}."]
-    rest = total - len(found)
-    if rest:
-        said.append(f"The other {rest} of {total} differences mean nothing: they may be chance.")
+    losers = list(dict.fromkeys(pair.worse for pair in found))
+    listed = "; ".join(_loss(loser, [pair for pair in found if pair.worse == loser]) for loser in losers)
+    said = [f"{listed}.", f"These differences are significant ({method})."]
+    if len(found) < total:
+        said.append(f"The other {total - len(found)} of {total} differences mean nothing: they may be chance.")
     return said
+
+
+def _loss(loser: str, pairs: list[PairTest]) -> str:
+    p_values = [pair.corrected for pair in pairs]
+    return f"{loser} is worse than {_and([pair.better for pair in pairs])} ({shown_p(max(p_values))})"
+
+
+def shown_p(p_value: float) -> str:
+    """Return a p-value as reports have it: how small a very small one is means nothing."""
+    return f"p = {p_value:.2g}" if p_value >= 1e-4 else "p < 0.0001"
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def against_best(significance: Significance, rates: Mapping[str, float]) -> dict[str, str]:
@@ -166,7 +187,7 @@ def against_best(significance: Significance, rates: Mapping[str, float]) -> dict
         if np.isclose(rate, rates[best], rtol=0, atol=1e-12):
             said[name] = "best"
         elif test is not None and test.corrected <= significance.level:
-            said[name] = f"worse, p = {test.corrected:.2g}"
+            said[name] = f"worse, {shown_p(test.corrected)}"
         else:
             said[name] = "no difference"
     return said

@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedShuff
 from sklearn.model_selection._validation import _score, _warn_or_raise_about_fit_failures
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 from polymargin._memory import budget_bytes
 from polymargin._progress import count_bar
@@ -171,7 +171,7 @@ class KernelSearchCV(GridSearchCV):
         return self._search(shared, candidates, X, y, params)
 
     def _check_memory(self, shared: Plan, X: Any) -> None:
-        n = len(X) if hasattr(X, "__len__") else X.shape[0]
+        n = _num_samples(X)
         cache_size = shared.groups[0].machine.cache_size
         # Every fold that is under way has its part of the matrix once more.
         needed = KernelFamily.bytes_needed(n) * (2 + thread_count(self.n_jobs)) // 2
