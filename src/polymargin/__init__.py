@@ -7,7 +7,15 @@ from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
 from polymargin.comparison import Comparison, compare
-from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.machines import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.storage import load_model, save_model
 
 __version__ = _version("polymargin")
@@ -16,8 +24,10 @@ __all__ = [
     "Certificate",
     "Comparison",
     "CrammerSingerSVC",
+    "LinearProgramSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "SoftmaxSVC",
     "UncertaintySVC",
     "WestonWatkinsSVC",
     "__version__",
