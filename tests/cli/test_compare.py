@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from polymargin import Comparison
 from polymargin.cli import app
 
-PROGRAM = [sys.executable, "-c", "from polymargin.cli import main; main()", "compare"]
+PROGRAM = [sys.executable, "-c", "import sys; from polymargin.cli import main; sys.exit(main())", "compare"]
 FAST = ["--machines", "dag,crammer-singer", "--cv", "2"]
 
 
@@ -27,11 +27,8 @@ def folder(tmp_path, monkeypatch):
     X, y = random_classes(3, n=60, n_features=3, seed=5)
     dump_svmlight_file(X, y, "data.svm")
     np.savez("data.npz", X=X, y=y)
-    lines = [
-        "a,b,c,class",
-        *(",".join([*map(repr, map(float, row)), f"class {label}"]) for row, label in zip(X, y, strict=True)),
-    ]
-    (tmp_path / "data.csv").write_text("\n".join(lines))
+    lines = [f"class {label},{a!r},{b!r},{c!r}" for (a, b, c), label in zip(X.tolist(), y, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["class,a,b,c", *lines]))
     return tmp_path
 
 
@@ -58,7 +55,7 @@ def test_table_and_report(folder):
     assert "report: polymargin-report.html" in result.stdout
     page = (folder / "polymargin-report.html").read_text()
     assert "polymargin compare data.csv --machines dag,crammer-singer --cv 2 --scaling range --seed 3" in page
-    assert "read_data('data.csv')" in page
+    assert "read_data('data.csv', label='first')" in page
     assert "class 2" in page
 
 
@@ -101,11 +98,11 @@ def test_without_a_file_it_is_iris(folder):
         (["data.svm", "--output", "report.pdf"], "`report.pdf` is no name of a report", ".html, .md or .json"),
         (["data.svm", "--output", "none/report.html"], "there is no folder `none`", "make it"),
         (["--test", "data.svm"], "`--test` needs a file to train on", "TRAIN --test TEST"),
-        (["data.svm", "--test", "wide.npz"], "X_test has 9 features", None),
+        (["data.npz", "--test", "wide.npz"], "X_test has 9 features", None),
     ],
 )
 def test_errors_end_with_1_and_say_what_to_do(folder, arguments, error, hint):
-    (folder / "bad.csv").write_text("1,2,a\n1,x,b\n")
+    (folder / "bad.csv").write_text("a,1,2\nb,1,x\n")
     (folder / "bad.svm").write_text("hello world\n")
     np.savez("bad.npz", Z=np.zeros(3))
     np.savez("wide.npz", X=np.zeros((4, 9)), y=np.array([0, 1, 2, 0]))
@@ -118,11 +115,33 @@ def test_errors_end_with_1_and_say_what_to_do(folder, arguments, error, hint):
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--cv", "many"], ["--grid", "fine"], ["--unknown"], ["--scaling", "big"], ["--cv", "1"]]
-)
+@pytest.mark.parametrize("arguments", ["--cv many", "--cv 1", "--grid fine", "--scaling big", "--unknown"])
 def test_usage_errors_end_with_2(folder, arguments):
-    assert run("data.svm", *arguments).exit_code == 2
+    assert run("data.svm", *arguments.split()).exit_code == 2
+
+
+def test_with_json_an_error_is_a_document_too(folder):
+    result = run("nothing.svm", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"] == "there is no file `nothing.svm`"
+
+
+def test_the_class_may_come_last(folder):
+    X, y = random_classes(3, n=60, n_features=3, seed=5)
+    lines = [f"{a!r},{b!r},{c!r},{label}" for (a, b, c), label in zip(X.tolist(), y, strict=True)]
+    (folder / "last.csv").write_text("\n".join(lines))
+    document = json.loads(run("last.csv", "--label", "last", *FAST, "--json").stdout)
+    assert document["data"]["classes"] == ["0", "1", "2"]
+    assert document["data"]["n_features"] == 3
+
+
+def test_test_files_of_svmlight_may_be_narrower(folder):
+    X, y = random_classes(3, n=60, n_features=3, seed=5)
+    X[:, 2] = 0.0
+    dump_svmlight_file(X, y, "narrow.svm")
+    document = json.loads(run("data.svm", "--test", "narrow.svm", "--machines", "dag", "--json").stdout)
+    assert document["data"]["n_features"] == 3
+    assert document["table"][0]["status"] == "done"
 
 
 def test_as_a_program_json_is_all_that_is_printed(folder):

@@ -160,9 +160,12 @@ def test_a_linear_kernel_has_no_gamma():
 
 
 def test_the_best_at_the_edge_of_the_grid_is_noted():
-    X, y = iris()
-    (row,) = small(X, y, machines=["DAG"], grid={"C": [1e-6, 1e-5, 1e-4], "gamma": [0.1]}).table
-    assert any("The best C is" in note for note in row["notes"])
+    X, y = data()
+    edge = "The best gamma is the largest of the grid: beyond it may be a better one."
+    (row,) = small(X, y, machines=["DAG"], grid={"C": [8.0], "gamma": [1e-7, 1e-6, 0.05]}).table
+    assert edge in row["notes"]
+    (row,) = small(X, y, machines=["DAG"], grid={"C": [8.0], "gamma": [1e-9, 1e-8, 1e-7]}).table
+    assert row["notes"] == []  # all alike: the first one says nothing about those beyond it
 
 
 def test_features_of_different_spread_are_noted_unless_scaled():

@@ -131,6 +131,10 @@ def test_the_verdict_says_what_means_nothing():
 def test_the_verdict_says_when_there_are_too_few_folds():
     said = verdict(all_pairs(RATES, {name: folds[:5] for name, folds in FOLDS.items()}, None, 0.05))
     assert "none could be: the smallest corrected p-value possible is 0.19" in said[1]
+    assert "takes at least 7 folds" in said[1]
+    for folds in (6, 7):
+        found = all_pairs(RATES, {name: rates[:folds] for name, rates in FOLDS.items()}, None, 0.05)
+        assert (found.least_p_value() <= 0.05) == (folds >= found.fewest())
 
 
 def test_nothing_to_compare():

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -17,6 +18,13 @@ PRINTED_WIDTH = 110  # where there is no terminal that has a width
 MACHINES = (
     "all, hsu-lin (the five of the paper), or names separated by commas, such as one-against-one,dag,crammer-singer."
 )
+
+
+class Label(StrEnum):
+    """Columns that can have the class."""
+
+    first = "first"
+    last = "last"
 
 
 class Grid(StrEnum):
@@ -57,6 +65,7 @@ def compare(
         Path | None, typer.Argument(help="Training data: svmlight, .csv or .npz. Without it: iris.")
     ] = None,
     test: Annotated[Path | None, typer.Option(help="Test data, in the same format.")] = None,
+    label: Annotated[Label, typer.Option(help="Where CSV files have the class.")] = Label.first,
     machines: Annotated[str, typer.Option(help=MACHINES)] = "all",
     cv: Annotated[
         int | None,
@@ -83,9 +92,9 @@ def compare(
 
     Prints a table and writes a report. Without a file it runs on the built-in iris data.
     """
-    with _reported():
+    with _reported(json):
         _check_output(output)
-        X, y, X_test, y_test, name, load = _data(file, test)
+        X, y, X_test, y_test, name, load = _data(file, test, label.value)
         from polymargin import compare as run
 
         comparison = run(
@@ -127,7 +136,7 @@ def _command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def _data(file: Path | None, test: Path | None) -> tuple[Any, Any, Any, Any, str, str]:
+def _data(file: Path | None, test: Path | None, label: str) -> tuple[Any, Any, Any, Any, str, str]:
     """Return training data, test data, their name, and the code that reads them."""
     if file is None:
         if test is not None:
@@ -138,24 +147,38 @@ def _data(file: Path | None, test: Path | None) -> tuple[Any, Any, Any, Any, str
         load = "from sklearn.datasets import load_iris\n\ndata = load_iris()\n"
         load += "X, y = data.data, data.target_names[data.target]"
         return data.data, data.target_names[data.target], None, None, "iris", load
-    X, y = _read(file)
-    load = f"from polymargin.storage import read_data\n\nX, y = read_data({str(file)!r})"
+    X, y = _read(file, label)
+    load = f"from polymargin.storage import read_data\n\nX, y = read_data({str(file)!r}, label={label!r})"
     if test is None:
         return X, y, None, None, file.name, load
-    X_test, y_test = _read(test, X.shape[1])
-    load += f"\nX_test, y_test = read_data({str(test)!r}, n_features=X.shape[1])"
+    X_test, y_test = _read(test, label)
+    load += f"\nX_test, y_test = read_data({str(test)!r}, label={label!r})"
+    X, X_test = _as_wide(X, X_test)
     return X, y, X_test, y_test, file.name, load
 
 
-def _read(path: Path, n_features: int | None = None) -> tuple[Any, Any]:
+def _as_wide(*matrices: Any) -> list[Any]:
+    """Return sparse matrices with the same number of columns: svmlight's files leave out zeros at the end."""
+    from scipy import sparse
+
+    widest = max(matrix.shape[1] for matrix in matrices)
+    return [
+        sparse.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], widest))
+        if sparse.issparse(matrix)
+        else matrix
+        for matrix in matrices
+    ]
+
+
+def _read(path: Path, label: str) -> tuple[Any, Any]:
     from polymargin.storage.data_files import read_data
 
     if not path.exists():
         raise FailureError(f"there is no file `{path}`", "without a file, `polymargin compare` runs on iris")
     try:
-        return read_data(path, n_features)
+        return read_data(path, label=label)
     except (OSError, ValueError) as error:
-        hint = "the ending says what a file is: .csv with the class last, .npz with X and y, otherwise svmlight"
+        hint = "the ending says what a file is: .csv with the class first, .npz with X and y, otherwise svmlight"
         raise FailureError(f"cannot read `{path}`: {error}", hint) from error
 
 
@@ -188,21 +211,24 @@ def _show(comparison: Any, output: Path | None, json: bool) -> None:
 
 
 @contextmanager
-def _reported() -> Iterator[None]:
+def _reported(json: bool) -> Iterator[None]:
     """Turn what goes wrong into a message on standard error and an exit code, never a traceback."""
     try:
         yield
     except FailureError as error:
-        _fail(str(error), error.hint)
+        _fail(json, str(error), error.hint)
     except KeyboardInterrupt:
         typer.echo("interrupted: no machine was done", err=True)
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, MemoryError) as error:
-        _fail(str(error) or type(error).__name__)
+        _fail(json, str(error) or type(error).__name__)
 
 
-def _fail(message: str, hint: str | None = None) -> NoReturn:
+def _fail(json: bool, message: str, hint: str | None = None) -> NoReturn:
+    """Say what went wrong, with --json to programs too, and end."""
     typer.echo(f"error: {message}", err=True)
     if hint:
         typer.echo(f"hint: {hint}", err=True)
+    if json:
+        typer.echo(dumps({"error": message, "hint": hint}))
     raise typer.Exit(1)

@@ -296,7 +296,7 @@ class Experiment:
             coefficients=_non_zero(getattr(machine, "dual_coef_", None)),
             gap=_number(getattr(machine, "duality_gap_", None)),
             converged=getattr(machine, "converged_", None),
-            notes=[*_shortened(notes), *_on_the_edge(parameters, self.grid)],
+            notes=[*_shortened(notes), *_on_the_edge(parameters, candidates)],
             candidates=candidates,
             **measured,
         )
@@ -418,7 +418,7 @@ def _recorded_warnings() -> Iterator[list[str]]:
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
+        warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")  # they are in the report
         yield notes
     kinds: dict[str, list[str]] = {}
     for warning in caught:
@@ -545,12 +545,17 @@ def _last_line(text: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _on_the_edge(parameters: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[str]:
-    """Return a note for each parameter whose best value is the largest or smallest of three or more."""
+def _on_the_edge(parameters: Mapping[str, Any], candidates: list[dict[str, Any]]) -> list[str]:
+    """Return a note for each parameter of three values or more whose best one is the largest or smallest.
+
+    If another value does as well, the grid holds the best there is, as far as one can see.
+    """
+    rates = [c["rate"] for c in candidates if c["rate"] is not None]
     notes = []
     for name, value in parameters.items():
-        numbers = [v for v in grid.get(name, []) if isinstance(v, int | float)]
-        if len(set(numbers)) > 2 and value in (min(numbers), max(numbers)):
+        numbers = {c["parameters"][name] for c in candidates if isinstance(c["parameters"][name], int | float)}
+        as_good = {c["parameters"][name] for c in candidates if c["rate"] == max(rates)}
+        if len(numbers) > 2 and value in (min(numbers), max(numbers)) and as_good == {value}:
             side = "smallest" if value == min(numbers) else "largest"
             notes.append(f"The best {name} is the {side} of the grid: beyond it may be a better one.")
     return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -61,6 +62,10 @@ class Significance:
         """Return the smallest corrected p-value that any data could give."""
         # Every fold, or every test example, speaks for the same machine.
         return min(1.0, 2.0 ** (1 - self.count) * max(1, len(self.pairs)))
+
+    def fewest(self) -> int:
+        """Return from how many folds or test examples on a difference between so many machines can be significant."""
+        return 1 + math.ceil(math.log2(max(1, len(self.pairs)) / self.level))
 
 
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
@@ -151,7 +156,8 @@ def verdict(significance: Significance) -> list[str]:
         if least > significance.level:
             said.append(
                 f"With {significance.count} {unit} and {total} {_plural('pair', total)} none could be: the smallest "
-                f"corrected p-value possible is {least:.2g}. Take more {unit} or fewer machines to tell them apart."
+                f"corrected p-value possible is {least:.2g}. To tell machines apart takes at least "
+                f"{significance.fewest()} {unit}, or fewer machines."
             )
         return said
     losers = list(dict.fromkeys(pair.worse for pair in found))
