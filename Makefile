@@ -28,7 +28,7 @@ $(VENV)/.extra-%: $(VENV)/.built pyproject.toml
 	touch $@
 
 demo: build
-	$(BIN)/python examples/demo.py
+	$(BIN)/polymargin compare
 
 test: $(VENV)/.extra-test core-test
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest

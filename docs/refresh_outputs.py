@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_WORDS = {  # how the output of an example begins, and which example it is
-    "digits:": "demo",
+    "wine:": "comparison",
     "test rate": "quick_start",
     "C   dual objective": "series_of_c",
     "same labels:": "from_svc",

@@ -6,6 +6,7 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
+from polymargin.comparison import Comparison, compare
 from polymargin.machines import (
     CrammerSingerSVC,
     LinearProgramSVC,
@@ -21,6 +22,7 @@ __version__ = _version("polymargin")
 
 __all__ = [
     "Certificate",
+    "Comparison",
     "CrammerSingerSVC",
     "LinearProgramSVC",
     "OneVsOneSVC",
@@ -30,6 +32,7 @@ __all__ = [
     "WestonWatkinsSVC",
     "__version__",
     "certify",
+    "compare",
     "load_model",
     "save_model",
 ]

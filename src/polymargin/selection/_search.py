@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -196,7 +197,7 @@ class KernelSearchCV(GridSearchCV):
         )
         total = len(candidates) * len(splits)
         try:
-            with count_bar(type(self).__name__, self.verbose, total, "fits") as bar:
+            with self._counter(total) as bar:
                 evaluation.advanced = bar
                 self._evaluate(shared, X, y, splits, evaluation)
         except KeyboardInterrupt:
@@ -207,6 +208,10 @@ class KernelSearchCV(GridSearchCV):
         if self.refit:
             self._refit(X, y, routed.estimator.fit)
         return self
+
+    def _counter(self, total: int) -> AbstractContextManager[Callable[[], None] | None]:
+        """Return what is called after every fit, as a context."""
+        return count_bar(type(self).__name__, self.verbose, total, "fits")
 
     def _splitter(self) -> Any:
         if isinstance(self.cv, float):

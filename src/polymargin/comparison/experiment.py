@@ -1,0 +1,600 @@
+"""The experiment of Hsu and Lin (2002, section V): parameters chosen by validation, the same for all machines."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, StratifiedShuffleSplit, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+
+from polymargin.comparison.contestants import Contestant, contestants, groups
+from polymargin.comparison.environment import environment
+from polymargin.comparison.result import Comparison, MachineResult
+from polymargin.comparison.statistics import all_pairs
+from polymargin.machines import OneVsOneSVC
+from polymargin.machines._data import Matrix, checked_examples
+from polymargin.selection import KernelSearchCV, hsu_lin_grid
+
+KERNELS = ("rbf", "linear", "poly", "sigmoid")
+SCALINGS = ("range", "standard")
+GRIDS = ("coarse", "hsu-lin")
+_ROUNDS = 3  # most runs of which the shortest is the time
+_LONG = 0.5  # seconds after which there is no further run
+_UNEQUAL = 100.0  # ratio of spreads of features from which on scaling is advised
+
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+Told = Callable[[int], None]
+
+
+def compare(
+    X: Any,
+    y: Any,
+    X_test: Any = None,
+    y_test: Any = None,
+    *,
+    machines: Any = "all",
+    grid: Any = None,
+    cv: Any = 10,
+    holdout: float | None = 0.3,
+    kernel: str = "rbf",
+    scaling: str | None = None,
+    level: float = 0.05,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    random_state: int | None = 0,
+    name: str = "data",
+    verbose: int = 0,
+) -> Comparison:
+    """Compare machines on some data, fairly: every one with its own best parameters, on the same folds.
+
+    The experiment is that of Hsu and Lin (2002, section V). Without a test set each candidate of the grid is measured
+    by cross-validation, and the best rate is reported. With one, a share of the training examples is held out to choose
+    the parameters; the machine is then fitted to all training examples and measured on the test set. Of candidates with
+    equal rates the first one counts, that is the one with the smallest C, then the smallest gamma; the test set has no
+    say in it.
+
+    A machine that cannot run on the data gets a row with the reason. Ctrl-C ends the run and keeps the machines that
+    are done.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training examples.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    X_test : {array-like, sparse matrix} of shape (n_test_samples, n_features), default=None
+        Test examples.
+    y_test : array-like of shape (n_test_samples,), default=None
+        Their classes.
+    machines : {"all", "hsu-lin"}, list of str or classifiers, or dict, default="all"
+        Who takes part. ``"hsu-lin"`` are the five of the paper; names are those of the report (``"DAG"``) or of classes
+        (``"CrammerSingerSVC"``); classifiers may be any of scikit-learn's kind, also pipelines, and keep their
+        parameters but for those of the grid that they have.
+    grid : {"coarse", "hsu-lin"} or dict, default=None
+        Values to try for each parameter. ``"hsu-lin"`` is the paper's 15 x 15 grid of C and gamma, ``"coarse"``, which
+        None means, every second value of it.
+    cv : int, splitter or iterable, default=10
+        Folds, in the sense of scikit-learn. A number means that many, by class and shuffled.
+    holdout : float or None, default=0.3
+        Share of the training examples that is held out to choose parameters when there is a test set. None takes the
+        folds of ``cv`` there too.
+    kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
+        Kernel of the machines that are named. With ``"linear"`` gamma is left out of the grid.
+    scaling : {"range", "standard"} or None, default=None
+        ``"range"`` scales every feature to [-1, 1], ``"standard"`` to mean 0 and variance 1, always by the training
+        part alone. Sparse data keep their zeros: they are divided by the largest absolute value, or by the deviation.
+    level : float, default=0.05
+        Level of significance of the tests between machines.
+    time_limit : float or None, default=None
+        Most seconds for the search of a machine; looked at after every fit. A machine that takes longer gets a row that
+        says so.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. Rates do not depend on it, times do.
+    random_state : int or None, default=0
+        Seed of the folds and of machines that draw at random.
+    name : str, default="data"
+        Name of the data in the reports.
+    verbose : int, default=0
+        1 shows a progress bar with the time left, on standard error.
+
+    Returns
+    -------
+    Comparison
+        ``table``, ``verdict``, ``to_markdown()``, ``to_html(path)``, ``to_json(path)``, ``plot()``.
+
+    References
+    ----------
+    C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on Neural
+    Networks 13(2), 2002, doi:10.1109/72.991427.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> comparison = compare(X, y, machines=["DAG", "Crammer-Singer"], grid={"C": [1, 16], "gamma": [0.1]}, cv=5)
+    >>> [(row["machine"], row["parameters"], round(row["rate"], 2)) for row in comparison.table]
+    [('DAG', {'C': 16, 'gamma': 0.1}, 0.96), ('Crammer-Singer', {'C': 16, 'gamma': 0.1}, 0.97)]
+    >>> print(comparison.verdict[0])
+    No difference between these rates is significant (Wilcoxon signed-rank test on 5 folds, level 0.05): ...
+    """
+    _check_choices(kernel, scaling, level, holdout, time_limit)
+    taking_part = contestants(machines, kernel, random_state)
+    chosen = _grid(grid)
+    X, y = checked_examples(OneVsOneSVC(), X, y, reset=True)
+    check_classification_targets(y)
+    test = _checked_test(X, X_test, y_test)
+    held = holdout if test is not None else None
+    splits, validation = _splits(X, y, cv, held, random_state)
+    experiment = Experiment(X, y, test, splits, chosen, scaling, time_limit, n_jobs)
+    results, interrupted = experiment.run(taking_part, verbose)
+    done = {result.name: result for result in results if result.done}
+    significance = all_pairs(
+        {key: result.rate for key, result in done.items() if result.rate is not None},
+        {key: result.fold_rates for key, result in done.items()},
+        None if test is None else {key: experiment.predicted[key] == test[1] for key in done},
+        level,
+    )
+    return Comparison(
+        results,
+        significance,
+        _facts(name, X, y, test, scaling),
+        {
+            "machines": machines if isinstance(machines, str) else [_text(entry, machines) for entry in machines],
+            "grid_name": "coarse" if grid is None else grid if isinstance(grid, str) else None,
+            "grid": {key: [_plain(value) for value in values] for key, values in chosen.items()},
+            "cv": _plain(cv) if isinstance(cv, int | np.integer) else repr(cv),
+            "holdout": held,
+            "validation": validation,
+            "kernel": kernel,
+            "scaling": scaling,
+            "level": level,
+            "time_limit": time_limit,
+            "n_jobs": n_jobs,
+            "random_state": random_state,
+            "load": None,  # how the command got the data, and how it was called
+            "command": None,
+        },
+        environment(),
+        interrupted,
+        experiment.models,
+        (X, y) if X.shape[1] == 2 and not sp.issparse(X) else None,
+    )
+
+
+@dataclass
+class Experiment:
+    """Data, folds and settings that are the same for all machines; ``models`` and ``predicted`` grow as it runs."""
+
+    X: Matrix
+    y: NDArray[Any]
+    test: tuple[Matrix, NDArray[Any]] | None
+    splits: list[Split]
+    grid: dict[str, list[Any]]
+    scaling: str | None
+    time_limit: float | None
+    n_jobs: int | None
+    models: dict[str, Any] = field(default_factory=dict)
+    predicted: dict[str, NDArray[Any]] = field(default_factory=dict)  # on the test set
+
+    def run(self, taking_part: list[Contestant], verbose: int) -> tuple[list[MachineResult], bool]:
+        """Return the result of each contestant, and whether Ctrl-C came before all were done."""
+        scaled = [Contestant(c.name, self._with_scaling(c.estimator)) for c in taking_part]
+        found: dict[str, MachineResult] = {}
+        interrupted = False
+        grouped = groups(scaled)
+        with _progress(verbose, [self._work(group) for group in grouped]) as begin:
+            try:
+                for number, group in enumerate(grouped):
+                    found |= self._run_group(group, begin(number, " and ".join(c.name for c in group)))
+            except KeyboardInterrupt:
+                if not any(result.done for result in found.values()):
+                    raise
+                interrupted = True
+        missing = {
+            c.name: MachineResult(c.name, _described(c.machine), "interrupted", "interrupted before it was done")
+            for c in scaled
+        }
+        return [(missing | found)[c.name] for c in scaled], interrupted
+
+    def _with_scaling(self, estimator: Any) -> Any:
+        """Return the estimator with its scaling before it, so that every fold scales by its training part."""
+        if self.scaling is None:
+            return estimator
+        sparse = sp.issparse(self.X)
+        if self.scaling == "range":
+            scaler = MaxAbsScaler() if sparse else MinMaxScaler((-1.0, 1.0))
+        else:
+            scaler = StandardScaler(with_mean=not sparse)
+        steps = estimator.steps if isinstance(estimator, Pipeline) else [("machine", estimator)]
+        return Pipeline([("scaling", scaler), *steps])
+
+    def _own_grid(self, contestant: Contestant) -> dict[str, list[Any]]:
+        """Return the part of the grid that the machine has parameters for, by their names in the estimator."""
+        own = contestant.machine.get_params(deep=False)
+        unused = {"gamma"} if own.get("kernel") == "linear" else set()
+        names = [name for name in self.grid if name in own and name not in unused]
+        return {contestant.prefix + name: self.grid[name] for name in names}
+
+    def _work(self, group: list[Contestant]) -> int:
+        return len(ParameterGrid(self._own_grid(group[0]))) * len(self.splits)
+
+    def _run_group(self, group: list[Contestant], told: Told) -> dict[str, MachineResult]:
+        """Search for the group, then fit and measure each member; what goes wrong becomes the result."""
+        with _recorded_warnings() as of_search:
+            started = time.perf_counter()
+            try:
+                search = self._searched(group, told)
+            except TimeLimitError as error:
+                return {c.name: _failed(c, "time limit", error) for c in group}
+            except Exception as error:
+                return {c.name: _failed(c, "failed", error) for c in group}
+            seconds = time.perf_counter() - started
+        found = {}
+        for contestant in group:
+            with _recorded_warnings() as own:
+                try:
+                    result = self._measured(contestant, search, seconds, of_search + own)
+                except Exception as error:
+                    result = _failed(contestant, "failed", error)
+            found[contestant.name] = result
+        return found
+
+    def _searched(self, group: list[Contestant], told: Told) -> KernelSearchCV:
+        search = CountedSearch(
+            clone(group[0].estimator),
+            self._own_grid(group[0]),
+            cv=self.splits,
+            scoring={c.decision or "rate": c.scorer for c in group},
+            refit=False,
+            n_jobs=self.n_jobs,
+        )
+        search.counted = _limited(told, self.time_limit)
+        return search.fit(self.X, self.y)
+
+    def _measured(
+        self, contestant: Contestant, search: KernelSearchCV, seconds: float, notes: list[str]
+    ) -> MachineResult:
+        metric = contestant.decision or "rate"
+        means = search.cv_results_[f"mean_test_{metric}"]
+        if np.all(np.isnan(means)):
+            raise ValueError("no candidate of the grid could be fitted")
+        best = int(np.nanargmax(means))  # the first of equals
+        candidates: list[dict[str, Any]] = [
+            {"parameters": _without(contestant.prefix, parameters), "rate": None if np.isnan(mean) else float(mean)}
+            for parameters, mean in zip(search.cv_results_["params"], means, strict=True)
+        ]
+        estimator = clone(contestant.estimator).set_params(**search.cv_results_["params"][best])
+        if "n_jobs" in contestant.machine.get_params(deep=False) and contestant.machine.n_jobs is None:
+            estimator.set_params(**{f"{contestant.prefix}n_jobs": self.n_jobs})
+        _, train_seconds = shortest(partial(estimator.fit, self.X, self.y))
+        machine = Contestant(contestant.name, estimator).machine
+        parameters = candidates[best]["parameters"]
+        measured = self._on_test(contestant.name, estimator) if self.test is not None else self._on_folds(estimator)
+        result = MachineResult(
+            contestant.name,
+            _described(contestant.machine),
+            "done",
+            parameters=parameters,
+            validation_rate=float(means[best]),
+            train_seconds=train_seconds,
+            search_seconds=seconds,
+            unique_svs=_length(getattr(machine, "support_", None)),
+            coefficients=_non_zero(getattr(machine, "dual_coef_", None)),
+            gap=_number(getattr(machine, "duality_gap_", None)),
+            converged=getattr(machine, "converged_", None),
+            notes=[*_shortened(notes), *_on_the_edge(parameters, candidates)],
+            candidates=candidates,
+            **measured,
+        )
+        self.models[contestant.name] = estimator
+        return result
+
+    def _on_test(self, name: str, estimator: Any) -> dict[str, Any]:
+        assert self.test is not None
+        X, y = self.test
+        predicted, seconds = shortest(partial(estimator.predict, X))
+        self.predicted[name] = predicted
+        return {
+            "rate": float(np.mean(predicted == y)),
+            "test_seconds": seconds,
+            "confusion": self._confusion(y, predicted),
+        }
+
+    def _on_folds(self, estimator: Any) -> dict[str, Any]:
+        """Measure the chosen parameters on every fold; the time is that of predicting all the parts held out."""
+        rates, seconds, confusion = [], 0.0, np.zeros((len(self._classes()),) * 2, dtype=np.int64)
+        for train, held in self.splits:
+            fitted = clone(estimator).fit(self.X[train], self.y[train])
+            predicted, duration = shortest(partial(fitted.predict, self.X[held]))
+            rates.append(float(np.mean(predicted == self.y[held])))
+            seconds += duration
+            confusion += np.array(self._confusion(self.y[held], predicted))
+        return {
+            "rate": float(np.mean(rates)),
+            "test_seconds": seconds,
+            "fold_rates": rates,
+            "confusion": confusion.tolist(),
+        }
+
+    def _classes(self) -> NDArray[Any]:
+        return np.unique(self.y)
+
+    def _confusion(self, y: NDArray[Any], predicted: NDArray[Any]) -> list[list[int]]:
+        """Return how many of each class (rows) were called each (columns); classes of the training set alone."""
+        known = np.isin(y, self._classes())
+        if not known.any():
+            return np.zeros((len(self._classes()),) * 2, dtype=int).tolist()
+        counts: list[list[int]] = confusion_matrix(y[known], predicted[known], labels=self._classes()).tolist()
+        return counts
+
+
+class CountedSearch(KernelSearchCV):
+    """A search that tells of every fit."""
+
+    counted: Callable[[], None]
+
+    def _counter(self, total: int) -> AbstractContextManager[Callable[[], None] | None]:
+        return nullcontext(self.counted)
+
+
+class TimeLimitError(Exception):
+    """The search of a machine took too long."""
+
+
+def shortest(run: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what a call returns, and the shortest time of three; of fewer, when it is long."""
+    times: list[float] = []
+    while len(times) < _ROUNDS and sum(times) < _LONG:
+        started = time.perf_counter()
+        answer = run()
+        times.append(time.perf_counter() - started)
+    return answer, min(times)
+
+
+def _limited(told: Told, time_limit: float | None) -> Callable[[], None]:
+    """Return what counts one fit, and raises when the time is over."""
+    started = time.perf_counter()
+
+    def counted() -> None:
+        told(1)
+        if time_limit is not None and time.perf_counter() - started > time_limit:
+            raise TimeLimitError(f"its search took longer than time_limit={time_limit:g} seconds")
+
+    return counted
+
+
+@contextmanager
+def _progress(verbose: int, work: list[int]) -> Iterator[Callable[[int, str], Told]]:
+    """Yield what begins a machine and returns its counter; draws one bar for all of them."""
+    if not verbose:
+        yield lambda number, title: lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=sum(work))
+
+        def begin(number: int, title: str) -> Told:
+            bar.update(task, description=title, completed=sum(work[:number]))
+            return lambda count: bar.advance(task, count)
+
+        yield begin
+        bar.update(task, completed=sum(work))
+
+
+@contextmanager
+def _recorded_warnings() -> Iterator[list[str]]:
+    """Yield a list that gets, in the end, what was warned of: each kind once, with its number."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")  # they are in the report
+        yield notes
+    kinds: dict[str, list[str]] = {}
+    for warning in caught:
+        kinds.setdefault(warning.category.__name__, []).append(_last_line(str(warning.message)))
+    for kind, messages in kinds.items():
+        times = "" if len(messages) == 1 else f", {len(messages)} times, at first"
+        notes.append(f"{kind}{times}: {messages[0]}")
+
+
+# What was asked for.
+
+
+def _check_choices(
+    kernel: str, scaling: str | None, level: float, holdout: float | None, time_limit: float | None
+) -> None:
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    if scaling is not None and scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, or None, got {scaling!r}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if holdout is not None and not 0 < holdout < 1:
+        raise ValueError(f"holdout must lie between 0 and 1, or be None, got {holdout}")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive, or None, got {time_limit}")
+
+
+def _grid(grid: Any) -> dict[str, list[Any]]:
+    if isinstance(grid, Mapping):
+        values = {str(name): list(values) for name, values in grid.items()}
+        empty = [name for name in values if not values[name]]
+        if empty:
+            raise ValueError(f"grid has no value for {', '.join(empty)}")
+        return values
+    full = hsu_lin_grid()
+    if grid is None or grid == "coarse":
+        return {name: values[::2] for name, values in full.items()}
+    if grid == "hsu-lin":
+        return {name: list(values) for name, values in full.items()}
+    raise ValueError(f"grid must be one of {', '.join(GRIDS)}, or a dictionary of lists, got {grid!r}")
+
+
+def _checked_test(X: Matrix, X_test: Any, y_test: Any) -> tuple[Matrix, NDArray[Any]] | None:
+    if X_test is None and y_test is None:
+        return None
+    if X_test is None or y_test is None:
+        raise ValueError("X_test and y_test belong together: give both or none")
+    X_test, y_test = checked_examples(OneVsOneSVC(), X_test, y_test, reset=True)
+    if X_test.shape[1] != X.shape[1]:
+        raise ValueError(f"X_test has {X_test.shape[1]} features, but X has {X.shape[1]}")
+    return X_test, y_test
+
+
+def _splits(
+    X: Matrix, y: NDArray[Any], cv: Any, holdout: float | None, random_state: int | None
+) -> tuple[list[Split], str]:
+    """Return the divisions that every machine sees, and what to call them."""
+    fewest = int(np.unique(y, return_counts=True)[1].min())
+    if holdout is not None:
+        if fewest < 2:
+            raise ValueError("holdout needs two examples of every class; use holdout=None for the folds of cv")
+        splitter: Any = StratifiedShuffleSplit(1, test_size=holdout, random_state=random_state)
+        title = f"{1 - holdout:.0%} of the training examples to fit, {holdout:.0%} to choose"
+    elif isinstance(cv, int | np.integer):
+        if not 2 <= cv <= fewest:
+            raise ValueError(
+                f"cv={cv} must be from 2 to {fewest}, the number of examples of the smallest class"
+                if fewest > 1
+                else "a class has only one example; leave it out, or give folds of your own as cv"
+            )
+        splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+        title = f"{cv}-fold cross-validation"
+    else:
+        splitter = check_cv(cv, y, classifier=True)
+        title = "cross-validation on given folds"
+    return list(splitter.split(X, y)), title
+
+
+# Facts and words.
+
+
+def _facts(
+    name: str, X: Matrix, y: NDArray[Any], test: tuple[Matrix, NDArray[Any]] | None, scaling: str | None
+) -> dict[str, Any]:
+    classes, counts = np.unique(y, return_counts=True)
+    return {
+        "name": name,
+        "n_train": int(X.shape[0]),
+        "n_test": None if test is None else int(test[0].shape[0]),
+        "n_features": int(X.shape[1]),
+        "classes": [str(label) for label in classes.tolist()],
+        "class_counts": counts.tolist(),
+        "sparse": bool(sp.issparse(X)),
+        "notes": _scaling_advice(X) if scaling is None else [],
+    }
+
+
+def _scaling_advice(X: Matrix) -> list[str]:
+    """Return a note if features have very different spreads, which kernels take for importance."""
+    if sp.issparse(X) or X.shape[1] < 2:
+        return []
+    spreads = X.std(axis=0, dtype=np.float64)
+    spreads = spreads[spreads > 0]
+    if len(spreads) == 0 or spreads.max() < _UNEQUAL * spreads.min():
+        return []
+    return [
+        f"The spreads of the features differ by a factor of {spreads.max() / spreads.min():.0f}: the widest decide "
+        'alone. scaling="range" or "standard" makes them count alike.'
+    ]
+
+
+def _failed(contestant: Contestant, status: str, error: Exception) -> MachineResult:
+    # When every fit fails, the search quotes the traceback; its last line is the reason.
+    text = _last_line(str(error))
+    kind = type(error).__name__
+    quoted = isinstance(error, TimeLimitError) or "fits failed" in str(error)
+    return MachineResult(
+        contestant.name, _described(contestant.machine), status, text if quoted else f"{kind}: {text or 'no message'}"
+    )
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _on_the_edge(parameters: Mapping[str, Any], candidates: list[dict[str, Any]]) -> list[str]:
+    """Return a note for each parameter of three values or more whose best one is the largest or smallest.
+
+    If another value does as well, the grid holds the best there is, as far as one can see.
+    """
+    rates = [c["rate"] for c in candidates if c["rate"] is not None]
+    notes = []
+    for name, value in parameters.items():
+        numbers = {c["parameters"][name] for c in candidates if isinstance(c["parameters"][name], int | float)}
+        as_good = {c["parameters"][name] for c in candidates if c["rate"] == max(rates)}
+        if len(numbers) > 2 and value in (min(numbers), max(numbers)) and as_good == {value}:
+            side = "smallest" if value == min(numbers) else "largest"
+            notes.append(f"The best {name} is the {side} of the grid: beyond it may be a better one.")
+    return notes
+
+
+def _shortened(notes: list[str], length: int = 300) -> list[str]:
+    return [note if len(note) <= length else note[: length - 1] + "…" for note in notes]
+
+
+def _described(machine: Any) -> str:
+    return " ".join(repr(machine).split())
+
+
+def _without(prefix: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): _plain(value) for name, value in parameters.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON has."""
+    value = value.item() if isinstance(value, np.generic) else value
+    number = isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value))
+    return value if number or value is None or isinstance(value, str) else repr(value)
+
+
+def _text(entry: Any, machines: Any) -> str:
+    if not isinstance(entry, str):
+        return _described(entry)
+    return f"{entry}: {_described(machines[entry])}" if isinstance(machines, Mapping) else entry
+
+
+def _length(rows: Any) -> int | None:
+    return None if rows is None else len(rows)
+
+
+def _non_zero(coefficients: Any) -> int | None:
+    if coefficients is None:
+        return None
+    return int(coefficients.count_nonzero() if sp.issparse(coefficients) else np.count_nonzero(coefficients))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and np.isfinite(value) else None
