@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -69,8 +70,10 @@ class ExampleBlock {
                 share = jump(loss, *blas);
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
             }
-            // The longer it takes, the less is to be expected of steps.
-            if (blas != nullptr) patience = size_;
+            // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
+            // have to look in between whether there is an end at all.
+            if (blas == nullptr || unbounded()) continue;
+            patience = size_;
             most_jumps = std::min(2 * most_jumps, kMostJumps);
         }
     }
@@ -85,6 +88,11 @@ class ExampleBlock {
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
     /// A bound that is at most so much too large is taken for exact.
     static constexpr Real kClose = Real(0.5);
+
+    [[nodiscard]] bool unbounded() const {
+        return std::any_of(examples_.begin(), examples_.begin() + size_,
+                           [](const Example& example) { return std::isinf(example.bound); });
+    }
 
     /// Exact steps on one example after the other, the one that promises most first.
     template <MulticlassLoss Loss>
