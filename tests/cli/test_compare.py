@@ -1,7 +1,6 @@
 """``polymargin compare``: what it prints and writes, and how it ends."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 
 from polymargin import Comparison
 from polymargin.cli import app
+from polymargin.comparison.experiment import Experiment
 
 PROGRAM = [sys.executable, "-c", "import sys; from polymargin.cli import main; sys.exit(main())", "compare"]
 FAST = ["--machines", "dag,crammer-singer", "--cv", "2"]
@@ -149,27 +149,47 @@ def test_as_a_program_json_is_all_that_is_printed(folder):
     assert json.loads(done.stdout)["format"] == "polymargin-comparison"
 
 
-def interrupted(folder, arguments, is_ready):
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    try:
-        is_ready()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    return process.returncode, out, err
-
-
 def test_ctrl_c_ends_with_130_without_a_traceback(folder):
     rng = np.random.default_rng(0)
     np.savez("large.npz", X=rng.normal(size=(4000, 20)), y=rng.integers(0, 5, 4000))
-    started = time.monotonic()
-    code, out, err = interrupted(
-        folder, ["large.npz", "--machines", "weston-watkins", "--grid", "hsu-lin"], lambda: time.sleep(8)
-    )
-    assert (code, out) == (130, "")
+    program = "import sys, polymargin.cli as cli; print('ready', file=sys.stderr, flush=True); sys.exit(cli.main())"
+    arguments = ["compare", "large.npz", "--machines", "weston-watkins", "--grid", "hsu-lin"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr.readline() == "ready\n"
+            time.sleep(2)  # into the search: it takes hours
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
-    assert time.monotonic() - started < 60
+
+
+def test_ctrl_c_keeps_the_machines_that_are_done(folder, monkeypatch):
+    searched = Experiment._searched
+
+    def interrupted(self, group, told):
+        if group[0].name == "Crammer-Singer":
+            raise KeyboardInterrupt
+        return searched(self, group, told)
+
+    monkeypatch.setattr(Experiment, "_searched", interrupted)
+    result = run("data.npz", *FAST)
+    assert result.exit_code == 130
+    assert "interrupted" in result.stdout
+    assert "DAG" in (folder / "polymargin-report.html").read_text()
+    document = json.loads(run("data.npz", *FAST, "--json").stdout)
+    assert [row["status"] for row in document["table"]] == ["done", "interrupted"]
+
+
+def test_when_no_machine_could_run_it_failed(folder, monkeypatch):
+    def failing(self, group, told):
+        raise MemoryError("too many rows")
+
+    monkeypatch.setattr(Experiment, "_searched", failing)
+    result = run("data.npz", *FAST, "--json")
+    assert result.exit_code == 1
+    assert {row["reason"] for row in json.loads(result.stdout)["table"]} == {"MemoryError: too many rows"}

@@ -183,6 +183,13 @@ def test_classes_that_only_the_test_set_has_are_errors():
     assert np.sum(comparison.results[0].confusion) == np.sum(y_test != 7)
 
 
+def test_the_same_fit_has_the_same_time():
+    X, y = data()
+    grid = {"C": [8.0], "gamma": [0.1]}
+    votes, dag, other = small(X, y, machines=["one-against-one", "DAG", "Weston-Watkins"], grid=grid).table
+    assert votes["train_seconds"] == dag["train_seconds"] != other["train_seconds"]
+
+
 # Who takes part.
 
 

@@ -70,12 +70,13 @@ class Contestant:
         """What measures it in a search."""
         return "accuracy" if self.decision is None else DecisionScorer(self.decision)
 
-    def shares_search_with(self, other: Contestant) -> bool:
-        """Whether the two are the same machine up to how it decides."""
-        if self.decision is None or other.decision is None:
-            return False
-        mine, theirs = (clone(c.estimator).set_params(**{f"{c.prefix}decision": "votes"}) for c in (self, other))
-        return repr(mine) == repr(theirs) and type(mine) is type(theirs)
+    @property
+    def fit_key(self) -> str | None:
+        """A text that is equal for machines which differ only in how they decide; None if there are no such."""
+        if self.decision is None:
+            return None
+        same = clone(self.estimator).set_params(**{f"{self.prefix}decision": "votes"})
+        return repr([type(same).__name__, *sorted(same.get_params().items())])
 
 
 def last_step(estimator: Any) -> Any:
@@ -122,8 +123,8 @@ def groups(found: list[Contestant]) -> list[list[Contestant]]:
     """Return the contestants in groups that one search can serve."""
     grouped: list[list[Contestant]] = []
     for contestant in found:
-        fitting = (group for group in grouped if contestant.shares_search_with(group[0]))
-        group = next(fitting, None)
+        key = contestant.fit_key
+        group = next((group for group in grouped if key is not None and key == group[0].fit_key), None)
         if group is None or contestant.decision in {member.decision for member in group}:
             grouped.append([contestant])
         else:

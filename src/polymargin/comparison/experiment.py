@@ -189,6 +189,7 @@ class Experiment:
     n_jobs: int | None
     models: dict[str, Any] = field(default_factory=dict)
     predicted: dict[str, NDArray[Any]] = field(default_factory=dict)  # on the test set
+    fit_seconds: dict[str, float] = field(default_factory=dict)  # of fits that several machines decide on
 
     def run(self, taking_part: list[Contestant], verbose: int) -> tuple[list[MachineResult], bool]:
         """Return the result of each contestant, and whether Ctrl-C came before all were done."""
@@ -280,8 +281,9 @@ class Experiment:
         estimator = clone(contestant.estimator).set_params(**search.cv_results_["params"][best])
         if "n_jobs" in contestant.machine.get_params(deep=False) and contestant.machine.n_jobs is None:
             estimator.set_params(**{f"{contestant.prefix}n_jobs": self.n_jobs})
-        _, train_seconds = shortest(partial(estimator.fit, self.X, self.y))
-        machine = Contestant(contestant.name, estimator).machine
+        chosen = Contestant(contestant.name, estimator)
+        train_seconds = self._fitted(chosen)
+        machine = chosen.machine
         parameters = candidates[best]["parameters"]
         measured = self._on_test(contestant.name, estimator) if self.test is not None else self._on_folds(estimator)
         result = MachineResult(
@@ -302,6 +304,17 @@ class Experiment:
         )
         self.models[contestant.name] = estimator
         return result
+
+    def _fitted(self, chosen: Contestant) -> float:
+        """Fit to all training examples and return the seconds; what is the same fit has the same."""
+        same = chosen.fit_key
+        if same is not None and same in self.fit_seconds:
+            chosen.estimator.fit(self.X, self.y)
+            return self.fit_seconds[same]
+        _, seconds = shortest(partial(chosen.estimator.fit, self.X, self.y))
+        if same is not None:
+            self.fit_seconds[same] = seconds
+        return seconds
 
     def _on_test(self, name: str, estimator: Any) -> dict[str, Any]:
         assert self.test is not None
