@@ -43,7 +43,7 @@ class Printer:
 
 def json_text(document: Any) -> str:
     """Return strict JSON; a number that is none becomes null."""
-    return json.dumps(_plain(document), allow_nan=False, indent=2, ensure_ascii=False)
+    return json.dumps(_plain(document), allow_nan=False, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,7 @@ from polymargin.cli._messages import Printer
 from polymargin.cli.predict import prediction_text, say_rate
 from polymargin.cli.train import fit_and_save
 from polymargin.cli.tune import LOG2_C, LOG2_GAMMA, powers, searched
-from polymargin.storage._files import replace_whole
+from polymargin.storage._files import check_target, replace_whole
 from polymargin.storage.data_files import base_name, read_examples
 from polymargin.storage.range_file import Ranges, widened
 
@@ -46,6 +46,7 @@ def easy(
     """
     began = time.perf_counter()
     printer = Printer(as_json, quiet)
+    check_target(f"{base_name(data)}.safetensors")
     examples = load_training(data, label=label, header=header, zero_based=zero_based)
     linear = sp.issparse(examples.X) and examples.X.shape[1] > examples.X.shape[0]
     queries = None if test is None else read_examples(test, label=label, header=header, zero_based=zero_based)

@@ -16,6 +16,7 @@ from polymargin.cli._machines import DEFAULT_MACHINE, gamma_value, kernel_name, 
 from polymargin.cli._messages import Printer
 from polymargin.cli._weights import class_weights
 from polymargin.storage import save_model
+from polymargin.storage._files import check_target
 from polymargin.storage.data_files import base_name
 
 
@@ -38,7 +39,7 @@ def train(
     ] = None,
     machine: option.Machine = DEFAULT_MACHINE,
     settings: option.Setting = None,
-    svm_type: Annotated[int, typer.Option("-s", min=0, max=0, help="LIBSVM's type of machine: 0, C-SVC.")] = 0,
+    svm_type: Annotated[int, typer.Option("-s", help="LIBSVM's type of machine: 0, C-SVC, alone.")] = 0,
     shrinking: Annotated[int, typer.Option("-h", hidden=True, help="LIBSVM's shrinking; has no effect.")] = 1,
     ranges: option.RangeFile = None,
     label: option.Label = "first",
@@ -53,6 +54,10 @@ def train(
     Options have the letters, meanings and defaults of svm-train.
     """
     printer = Printer(as_json, quiet)
+    if svm_type != 0:
+        raise typer.BadParameter(f"-s {svm_type}: polymargin trains classifiers by their cost, which is -s 0")
+    path = Path(f"{base_name(data)}.safetensors") if model is None else model
+    check_target(path)
     kind = kernel_name(kernel)
     parameters = {
         "C": cost,
@@ -73,7 +78,6 @@ def train(
     if folds is not None:
         cross_validate(unfitted, examples.X, examples.y, folds, printer)
         return
-    path = Path(f"{base_name(data)}.safetensors") if model is None else model
     fit_and_save(unfitted, examples.X, examples.y, path, printer)
     printer.close()
 

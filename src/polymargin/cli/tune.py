@@ -15,7 +15,7 @@ from polymargin.cli._machines import DEFAULT_MACHINE, kernel_name, machine_of
 from polymargin.cli._messages import Printer
 from polymargin.cli._weights import class_weights
 from polymargin.selection import KernelSearchCV
-from polymargin.storage._files import replace_whole
+from polymargin.storage._files import check_target, replace_whole
 
 LOG2_C = "-5,15,2"  # of grid.py
 LOG2_GAMMA = "3,-15,-2"
@@ -53,6 +53,8 @@ def tune(
     as that of grid.py.
     """
     printer = Printer(as_json, quiet)
+    if out is not None:
+        check_target(out)
     kind = kernel_name(kernel)
     parameters = {
         "kernel": kind,
