@@ -193,6 +193,42 @@ class ScikitLearnRest(EstimatorContender):
             super().fit()
 
 
+class Probable(EstimatorContender):
+    """A contender with probabilities; what they are worth is computed after the clock has stopped."""
+
+    def predict(self) -> NDArray:
+        return self.model.classes_[self.model.predict_proba(self.data.X_test).argmax(axis=1)]
+
+    def facts(self) -> dict[str, Any]:
+        from sklearn.metrics import log_loss
+
+        return {**super().facts(), "log_loss": log_loss(self.data.y_test, self.model.predict_proba(self.data.X_test))}
+
+
+class PolymarginCoupling(Probable):
+    """Ours: all pairs with probabilities."""
+
+    def make(self) -> Any:
+        return polymargin_one_vs_one(self.data.source.one_vs_one, self.threads, decision="coupling")
+
+
+class ScikitLearnCalibrated(Probable):
+    """scikit-learn's calibration around its SVC, one process per job; the processes are kept between fits."""
+
+    def make(self) -> Any:
+        from sklearn.calibration import CalibratedClassifierCV
+
+        return CalibratedClassifierCV(
+            scikit_learn_svc(self.data.source.one_vs_one), ensemble=False, n_jobs=self.threads
+        )
+
+    def fit(self) -> None:
+        import joblib
+
+        with joblib.parallel_config("loky", idle_worker_timeout=7200):
+            super().fit()
+
+
 class Intelex(EstimatorContender):
     """scikit-learn-intelex. It falls back to scikit-learn in silence, so its log is read after every call."""
 
@@ -314,7 +350,11 @@ TOGETHER: dict[str, type[Contender]] = {
     "crammer-singer": PolymarginCrammerSinger,
 }
 DAG: dict[str, type[Contender]] = {"polymargin dag": PolymarginDag}
-ALL = ONE_VS_ONE | ONE_VS_REST | TOGETHER | DAG
+COUPLING: dict[str, type[Contender]] = {
+    "polymargin coupling": PolymarginCoupling,
+    "scikit-learn calibrated": ScikitLearnCalibrated,
+}
+ALL = ONE_VS_ONE | ONE_VS_REST | TOGETHER | DAG | COUPLING
 UNTHREADED = {"scikit-learn"}
 """Contenders without threads: they run once and stand in every row."""
 SLOW = {("mnist-60000", name) for name in ("scikit-learn", "libsvm", "scikit-learn one-vs-rest")}

@@ -14,6 +14,8 @@ import fresh
 from report import Cell, Table, number, publish
 
 INTERRUPT_DATA = "mnist-60000"
+LINEAR_INTERRUPT_DATA = "covtype"
+KERNEL = "kernel"
 READY = "ready"
 IMPORTS = """
 import json, time
@@ -61,14 +63,30 @@ def iris(repeats: str) -> dict[str, Any]:
     return {"first": times[0], "median": statistics.median(times)}
 
 
-def interrupt() -> dict[str, Any]:
-    """Child: fit iris, then mnist until Ctrl-C comes; the clock is shared with the parent."""
+def kernel_problem() -> tuple[Any, Any, Any]:
+    """A machine that has fitted iris, and mnist, which will take it long."""
     import datasets
-    import joblib
 
     small = datasets.load_iris_like()
     model = make(datasets.SOURCES[INTERRUPT_DATA].one_vs_one).fit(small.X_train, small.y_train)
-    X, y = datasets.load_part(INTERRUPT_DATA, "train", "float32")
+    return model, *datasets.load_part(INTERRUPT_DATA, "train", "float32")
+
+
+def linear_problem(machine: str) -> tuple[Any, Any, Any]:
+    """The same for a linear machine, and covtype."""
+    import linear_data
+    import linear_peers
+
+    small, large = linear_data.load("iris"), linear_data.load(LINEAR_INTERRUPT_DATA)
+    model = linear_peers.polymargin(machine, 1e-3, 2).fit(small.X_train, small.y_train)
+    return model.set_params(tol=1e-9), large.X_train, large.y_train
+
+
+def interrupt(problem: str) -> dict[str, Any]:
+    """Child: fit something small, then something large until Ctrl-C comes; the clock is shared with the parent."""
+    import joblib
+
+    model, X, y = kernel_problem() if problem == KERNEL else linear_problem(problem)
     before = joblib.hash(vars(model))
     print(READY, flush=True)
     try:
@@ -79,9 +97,9 @@ def interrupt() -> dict[str, Any]:
     return {"error": "the fit ended before the signal"}
 
 
-def interrupt_after(delay: float, timeout: float = 30.0) -> dict[str, Any]:
+def interrupt_after(problem: str, delay: float, timeout: float = 30.0) -> dict[str, Any]:
     """Start the child, send the signal `delay` seconds into the fit, and see when it was noticed."""
-    process = fresh.start(__file__, "interrupt")
+    process = fresh.start(__file__, "interrupt", problem)
     if process.stdout.readline().strip() != READY:
         return fresh.finish(process, timeout)
     time.sleep(delay)
@@ -114,10 +132,11 @@ def import_rows(repeats: int) -> list[list[Cell]]:
     ]
 
 
-def interrupt_row(delay: float) -> list[Cell]:
-    """Ctrl-C at one moment of the fit: early the kernel is computed, later the solver runs."""
-    found = interrupt_after(delay)
-    label = f"Ctrl-C {delay:g} s into {INTERRUPT_DATA}"
+def interrupt_row(problem: str, delay: float) -> list[Cell]:
+    """Ctrl-C at one moment of the fit: early the kernel is computed, or the rows are read; later the solver runs."""
+    found = interrupt_after(problem, delay)
+    what = INTERRUPT_DATA if problem == KERNEL else f"linear {problem}, {LINEAR_INTERRUPT_DATA}"
+    label = f"Ctrl-C {delay:g} s into {what}"
     if "error" in found:
         return [Cell(label), Cell(found["error"], False), number(bars.INTERRUPT_MS, "g")]
     state = "as it was" if found["unchanged"] else "CHANGED"
@@ -126,12 +145,21 @@ def interrupt_row(delay: float) -> list[Cell]:
     return [Cell(label), Cell(f"{value:.2f}, estimator {state}", ok), number(bars.INTERRUPT_MS, "g")]
 
 
+def problems() -> list[str]:
+    """What is interrupted; of the linear machines there is no stand-in if ours cannot be imported."""
+    import linear_peers
+    from contenders import polymargin_available
+
+    return [KERNEL, *(linear_peers.MACHINES if polymargin_available() else ())]
+
+
 def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=500, help="fits of iris")
     parser.add_argument("--imports", type=int, default=9, help="fresh interpreters")
-    parser.add_argument("--delays", nargs="*", type=float, default=[0.3, 1.0, 3.0], help="seconds until Ctrl-C")
+    parser.add_argument("--delays", nargs="*", type=float, default=[0.1, 0.3, 1.0, 3.0], help="seconds until Ctrl-C")
+    parser.add_argument("--note", action="append", default=[], help="a remark for the page, such as a busy machine")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
     table = Table(f"Latency of {module_name()}", ["what", "ms", "bar"])
@@ -140,10 +168,10 @@ def main() -> None:
         milliseconds("iris fit + predict, the first", small.get("first")),
         milliseconds("iris fit + predict, median", small.get("median"), bars.IRIS_MS),
         *import_rows(options.imports),
-        *(interrupt_row(delay) for delay in options.delays),
+        *(interrupt_row(problem, delay) for problem in problems() for delay in options.delays),
     ]
     notes = [f"iris: {small['error']}"] if "error" in small else []
-    publish("Latency", options.output, [table], notes=notes)
+    publish("Latency", options.output, [table], notes=[*options.note, *notes])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import datasets
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix, vstack
 
 Matrix = Any
 """A `csr_matrix` or a dense array; the peers know the older sparse class alone."""
@@ -24,6 +24,15 @@ COVTYPE_TEST_SHARE = 0.1
 ROWS, TEST_ROWS, FEATURES = 20_000, 4_000, 20_000
 TOPIC_WORDS, OWN_WORDS, COMMON_WORDS = 40, 15, 37
 """Of the synthetic text: words that a class knows, and how many words of a row are of its class, and of any."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of a data set, and how its rows are scaled; where there is but one file, the split is our own."""
+
+    n_features: int
+    scale: Callable[[Matrix, Matrix], Pair]
+    parts: tuple[str, ...] = datasets.PARTS
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,14 @@ def unit_bytes(train: Matrix, test: Matrix) -> Pair:
     return train / 255, test / 255
 
 
+def unit_columns(train: Matrix, test: Matrix) -> Pair:
+    """Columns divided by the largest size of a value in the training part: zeros stay zeros."""
+    from sklearn.preprocessing import MaxAbsScaler
+
+    scaler = MaxAbsScaler().fit(train)
+    return scaler.transform(train), scaler.transform(test)
+
+
 def standardised(train: Matrix, test: Matrix) -> Pair:
     """Mean zero and variance one by the training part: dense, as the zeros are gone."""
     from sklearn.preprocessing import StandardScaler
@@ -99,19 +116,35 @@ def standardised(train: Matrix, test: Matrix) -> Pair:
     return scaler.transform(train), scaler.transform(test)
 
 
-def split_file(folder: str, n_features: int, scale: Callable[[Matrix, Matrix], Pair]) -> Parts:
+SOURCES = {
+    "news20": Source(62_061, unit_rows),
+    "20newsgroups": Source(64_141, tf_idf),
+    "mnist": Source(784, unit_bytes),
+    "covtype": Source(54, standardised, ("all",)),
+}
+
+
+def whole(name: str) -> tuple[csr_matrix, NDArray]:
+    """All rows of a data set, as they are stored, and their labels."""
+    source = SOURCES[name]
+    rows, labels = zip(*read(name, source.parts, source.n_features), strict=True)
+    return vstack(rows, format="csr"), np.concatenate(labels)
+
+
+def split_file(name: str) -> Parts:
     """A data set with a training and a test file."""
-    (train, y_train), (test, y_test) = read(folder, datasets.PARTS, n_features)
-    train, test = scale(train, test)
+    source = SOURCES[name]
+    (train, y_train), (test, y_test) = read(name, source.parts, source.n_features)
+    train, test = source.scale(train, test)
     return train, y_train, test, y_test
 
 
 def covtype() -> Parts:
     """One file; nobody's split is published, so a fixed random one."""
-    [(X, y)] = read("covtype", ("all",), 54)
+    X, y = whole("covtype")
     order = np.random.default_rng(0).permutation(len(y))
     test, train = np.split(order, [round(COVTYPE_TEST_SHARE * len(y))])
-    X_train, X_test = standardised(X[train], X[test])
+    X_train, X_test = SOURCES["covtype"].scale(X[train], X[test])
     return X_train, y[train], X_test, y[test]
 
 
@@ -162,9 +195,9 @@ def iris() -> Parts:
 
 
 LARGE: dict[str, Callable[[], Parts]] = {
-    "news20": lambda: split_file("news20", 62_061, unit_rows),
-    "20newsgroups": lambda: split_file("20newsgroups", 64_141, tf_idf),
-    "mnist": lambda: split_file("mnist", 784, unit_bytes),
+    "news20": lambda: split_file("news20"),
+    "20newsgroups": lambda: split_file("20newsgroups"),
+    "mnist": lambda: split_file("mnist"),
     "covtype": covtype,
 }
 MANY_CLASSES: dict[str, Callable[[], Parts]] = {

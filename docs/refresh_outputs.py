@@ -16,6 +16,8 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "linear kernel:": "crammer_singer",
     "linear machines on": "linear_text",
     "pairs  ": "uncertainty",
+    "softmax machine:": "softmax",
+    "exact kernel machine": "low_rank",
 }
 
 

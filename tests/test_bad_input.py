@@ -12,9 +12,17 @@ from reference.data import digits, iris, wine
 from reference.kernels import kernel_matrix
 from scipy import sparse
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}
 
@@ -160,7 +168,7 @@ def test_a_wrong_parameter_is_named(Machine, name, value):
 def test_a_wrong_decision_is_named_with_the_right_ones(value):
     with pytest.raises(ValueError, match="decision") as caught:
         OneVsOneSVC(decision=value).fit(*iris())
-    for right in ("votes", "dag", "adag"):
+    for right in ("votes", "dag", "adag", "coupling"):
         assert f"'{right}'" in str(caught.value)
 
 
@@ -242,8 +250,9 @@ def test_a_precomputed_kernel_needs_a_column_per_training_row(Machine, change):
     machine = Machine(kernel="precomputed").fit(K, y)
     with pytest.raises(ValueError, match="150"):
         machine.predict(np.ones((5, 150 + change)))
-    with pytest.raises(ValueError, match="150"):
-        machine.predict(np.ones((5, len(machine.support_))))
+    if len(machine.support_) < 150:
+        with pytest.raises(ValueError, match="150"):
+            machine.predict(np.ones((5, len(machine.support_))))
 
 
 # Weights
@@ -368,7 +377,7 @@ TAMPERED_GROUPS = {
 @pytest.mark.parametrize(
     ("Machine", "kind"),
     [(Machine, kind) for Machine in MACHINES for kind in TAMPERED]
-    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER) for kind in TAMPERED_GROUPS],
+    + [(Machine, kind) for Machine in (OneVsOneSVC, *TOGETHER, LinearProgramSVC) for kind in TAMPERED_GROUPS],
 )
 def test_a_tampered_machine_refuses_to_predict(Machine, kind):
     X, y = wine()

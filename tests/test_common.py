@@ -20,20 +20,37 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
+from polymargin.features import CholeskyFeatures, KernelPCAFeatures, SubsetFeatures
 
 ESTIMATORS = [
     OneVsOneSVC(),
     OneVsOneSVC(decision="dag"),
     OneVsOneSVC(decision="adag"),
+    OneVsOneSVC(decision="coupling"),
     OneVsRestSVC(),
     WestonWatkinsSVC(),
     WestonWatkinsSVC(bias="free", margin=1.0),
     CrammerSingerSVC(),
     CrammerSingerSVC(bias="free"),
+    LinearProgramSVC(),
     UncertaintySVC(),
+    SoftmaxSVC(),
+    SoftmaxSVC(aggregation=np.inf, basis="cholesky", bias="regularized"),
+    SoftmaxSVC(strategy="one-vs-rest", basis="subset", rank=50),
+    KernelPCAFeatures(),
+    SubsetFeatures(rank=10),
+    CholeskyFeatures(rank=10),
 ]
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, SoftmaxSVC]
 
 
 def linear_kernel(A, B):
@@ -66,7 +83,7 @@ def test_repr_names_only_what_was_changed(Machine):
     assert repr(Machine(C=2.0, gamma=0.5)) == f"{Machine.__name__}(C=2.0, gamma=0.5)"
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", [*filter(is_classifier, ESTIMATORS)], ids=repr)
 def test_clone_is_unfitted_with_the_same_parameters(estimator):
     fitted = clone(estimator).set_params(C=3.0, kernel=linear_kernel).fit(*iris())
     copy = clone(fitted)

@@ -16,10 +16,19 @@ from reference.data import digits, overlapping
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, SoftmaxSVC]
 TOGETHER = MACHINES[2:4]
+CACHED = MACHINES[:5]
 PROBLEMS = {
     "digits": digits,
     "overlapping": lambda: overlapping(n=3000),
@@ -31,16 +40,16 @@ PROBLEMS = {
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_bit_identical_for_any_number_of_threads(Machine, problem):
     X, y = PROBLEMS[problem]()
-    if Machine in TOGETHER:
-        X, y = X[:1500], y[:1500]
+    most = {SoftmaxSVC: 800, LinearProgramSVC: 500}.get(Machine, 1500 if Machine in TOGETHER else len(y))
+    X, y = X[:most], y[:most]
     one = fitted_bits(Machine(C=2.0, n_jobs=1).fit(X, y), X)
     for n_jobs in (2, 4):
         assert fitted_bits(Machine(C=2.0, n_jobs=n_jobs).fit(X, y), X) == one, n_jobs
 
 
-@pytest.mark.parametrize("Machine", MACHINES)
+@pytest.mark.parametrize("Machine", CACHED)
 def test_bit_identical_for_any_number_of_threads_with_a_small_cache(Machine):
-    X, y = overlapping(n=1200)
+    X, y = overlapping(n=400 if Machine is LinearProgramSVC else 1200)
     one = fitted_bits(Machine(cache_size=1, n_jobs=1).fit(X, y), X)
     for n_jobs in (2, 4):
         assert fitted_bits(Machine(cache_size=1, n_jobs=n_jobs).fit(X, y), X) == one, n_jobs
@@ -55,7 +64,7 @@ def test_every_bias_is_the_same_for_any_number_of_threads(Machine, bias):
         assert fitted_bits(Machine(bias=bias, n_jobs=n_jobs).fit(X, y), X) == one, n_jobs
 
 
-@pytest.mark.parametrize("decision", ["votes", "dag", "adag"])
+@pytest.mark.parametrize("decision", ["votes", "dag", "adag", "coupling"])
 def test_decisions_are_the_same_for_any_number_of_threads(decision):
     X, y = digits()
     machine = OneVsOneSVC(C=0.02, decision=decision).fit(X[:400], y[:400])
@@ -70,10 +79,10 @@ def test_two_fits_one_after_the_other_are_bit_identical(Machine):
     assert fitted_bits(Machine().fit(X, y), X) == fitted_bits(Machine().fit(X, y), X)
 
 
-@pytest.mark.parametrize("Machine", MACHINES)
+@pytest.mark.parametrize("Machine", CACHED)
 @pytest.mark.parametrize("cache_size", [1, 2])
 def test_a_small_cache_gives_the_same_answer(Machine, cache_size):
-    X, y = overlapping(n=2000)  # the whole kernel matrix is 16 MB
+    X, y = overlapping(n=500 if Machine is LinearProgramSVC else 2000)  # the whole kernel matrix is 2 or 16 MB
     whole = Machine(tol=1e-4, cache_size=200).fit(X, y)
     cached = Machine(tol=1e-4, cache_size=cache_size).fit(X, y)
     assert cached.converged_
@@ -85,7 +94,8 @@ def test_a_small_cache_gives_the_same_answer(Machine, cache_size):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_that_fit_at_once_do_not_meet(n_jobs):
     # The data are made beforehand: making them uses BLAS, whose threads a fit elsewhere limits.
-    tasks = [(Machine, *overlapping(n=700, seed=seed)) for Machine in MACHINES for seed in range(3)]
+    sizes = {Machine: 200 if Machine is LinearProgramSVC else 700 for Machine in MACHINES}
+    tasks = [(Machine, *overlapping(n=sizes[Machine], seed=seed)) for Machine in MACHINES for seed in range(3)]
 
     def run(task):
         Machine, X, y = task
@@ -114,7 +124,7 @@ def hard_problem(n=8000):
 
 @pytest.mark.parametrize("Machine", MACHINES)
 def test_python_runs_while_a_machine_is_fitted(Machine):
-    X, y = hard_problem()
+    X, y = hard_problem(3000 if Machine is SoftmaxSVC else 8000)
     ticks, stop = [], threading.Event()
 
     def tick():

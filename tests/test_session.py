@@ -11,7 +11,7 @@ from polymargin import _core
 from polymargin.machines._pairs import all_pairs, pair_problems
 
 ANSWERS = ("support", "beta", "intercept", "primal", "dual", "violation", "iterations")
-LIMITS = {"refine": True, "tolerance": 1e-3, "max_iterations": -1, "time_limit": 60.0, "progress": None}
+LIMITS = {"folds": None, "refine": True, "tolerance": 1e-3, "max_iterations": -1, "time_limit": 60.0, "progress": None}
 RBF = _core.Kernel(_core.KernelType.rbf, 0.05, 0.0, 3)
 
 
@@ -64,8 +64,8 @@ def test_an_error_in_the_progress_stops_a_call_and_the_next_one_begins_anew():
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        session.train(problems, hard, None, True, 1e-10, -1, 60.0, progress)
-    again = session.train(problems, upper, None, True, 1e-3, -1, 60.0, None)
+        session.train(problems, hard, None, None, True, 1e-10, -1, 60.0, progress)
+    again = session.train(problems, upper, None, None, True, 1e-3, -1, 60.0, None)
     assert set(again["status"]) == {"converged"}
     assert again["evaluations"] > 0
 

@@ -38,11 +38,12 @@ std::vector<BinaryStart> starts_from(const Vector<Index>& begins, const Vector<I
 /// The results side by side, an array for each quantity; coefficients of problem p are [starts[p], starts[p + 1]).
 nb::dict to_python(const TrainReport& report) {
     std::vector<Index> starts{0}, support, iterations;
-    std::vector<double> beta, intercept, primal, dual, violation;
+    std::vector<double> beta, intercept, primal, dual, violation, held_out;
     nb::list status;
     for (const BinaryResult& r : report.results) {
         support.insert(support.end(), r.support.begin(), r.support.end());
         beta.insert(beta.end(), r.beta.begin(), r.beta.end());
+        held_out.insert(held_out.end(), r.held_out.begin(), r.held_out.end());
         starts.push_back(static_cast<Index>(support.size()));
         intercept.push_back(r.intercept);
         primal.push_back(r.objectives.primal);
@@ -60,6 +61,7 @@ nb::dict to_python(const TrainReport& report) {
     out["dual"] = to_numpy(std::move(dual));
     out["violation"] = to_numpy(std::move(violation));
     out["iterations"] = to_numpy(std::move(iterations));
+    out["held_out"] = to_numpy(std::move(held_out));
     out["status"] = status;
     out["evaluations"] = report.evaluations;
     out["single_precision"] = report.single_precision;
@@ -82,9 +84,11 @@ BinaryFamily family_from(const Array<const Index, nb::shape<-1, 6>>& problems, c
 }
 
 nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>>& problems,
-                     const Vector<double>& upper, const std::optional<nb::tuple>& start, bool refine, double tolerance,
-                     Index max_iterations, double time_limit, const nb::object& progress) {
+                     const Vector<double>& upper, const std::optional<nb::tuple>& start,
+                     const std::optional<Vector<Index>>& folds, bool refine, double tolerance, Index max_iterations,
+                     double time_limit, const nb::object& progress) {
     BinaryFamily family = family_from(problems, upper, start, tolerance, max_iterations);
+    if (folds) family.folds.assign(folds->data(), folds->data() + folds->size());
     family.refine = refine;
     Control control(time_limit);
     TrainReport report;
@@ -96,8 +100,10 @@ nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>
 
 void bind_train(nb::class_<Session>& session) {
     session.def("train", &bound_train, nb::arg("problems"), nb::arg("upper"), nb::arg("start").none(),
-                nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"),
-                nb::arg("progress").none(), "Solve binary problems; returns their solutions side by side.");
+                nb::arg("folds").none(), nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"),
+                nb::arg("time_limit"), nb::arg("progress").none(),
+                "Solve binary problems; returns their solutions side by side. With a fold for each example, also each "
+                "example's decision values by the machines without its fold.");
 }
 
 }  // namespace polymargin::bindings

@@ -6,7 +6,15 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 from importlib.metadata import version as _version
 
 from polymargin.certificate import Certificate, certify
-from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.machines import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.storage import load_model, save_model
 
 __version__ = _version("polymargin")
@@ -14,8 +22,10 @@ __version__ = _version("polymargin")
 __all__ = [
     "Certificate",
     "CrammerSingerSVC",
+    "LinearProgramSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "SoftmaxSVC",
     "UncertaintySVC",
     "WestonWatkinsSVC",
     "__version__",

@@ -14,9 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from polymargin.machines._binary import BinaryMachine
 from polymargin.machines._data import Matrix, checked_examples, dense
+from polymargin.machines._kernel import Kernel
+from polymargin.machines._linear_program import MARGIN
 from polymargin.machines._machine import KernelMachine, checked_weights
 from polymargin.machines._solution import Floats, Ints, TrainingSet, relative_gap
 from polymargin.machines._together import TogetherMachine
+from polymargin.machines.linear_program import LinearProgramSVC
 
 _BLOCK_BYTES = 64_000_000
 _NUMBERS = {"linear": [], "rbf": ["gamma"], "poly": ["gamma", "degree", "coef0"], "sigmoid": ["gamma", "coef0"]}
@@ -37,8 +40,9 @@ class Certificate:
     dual_objective : float
         Dual objective of its coefficients, maximised.
     infeasibility : float
-        Largest violation of a constraint of the dual by the coefficients, in units of the largest C (of the largest
-        coefficient when C is infinite). Rounding leaves about 1e-16 times the number of examples.
+        Largest violation of a constraint of the dual by the coefficients (for ``LinearProgramSVC`` the multipliers), in
+        units of the largest C (of the largest coefficient when C is infinite). Rounding leaves about 1e-16 times the
+        number of examples.
     """
 
     primal_objective: float
@@ -60,7 +64,8 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     Parameters
     ----------
     machine : fitted machine of this package that is trained in the dual
-        ``OneVsOneSVC``, ``OneVsRestSVC``, ``UncertaintySVC``, ``WestonWatkinsSVC`` or ``CrammerSingerSVC``.
+        ``OneVsOneSVC``, ``OneVsRestSVC``, ``UncertaintySVC``, ``WestonWatkinsSVC``, ``CrammerSingerSVC`` or
+        ``LinearProgramSVC``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training examples, in the order they were fitted; the kernel matrix if it was precomputed.
     y : array-like of shape (n_samples,)
@@ -82,7 +87,7 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     >>> proof.duality_gap < 1e-5, proof.infeasibility < 1e-12
     (True, True)
     """
-    if not isinstance(machine, KernelMachine):
+    if not isinstance(machine, BinaryMachine | TogetherMachine):
         raise TypeError(f"certify needs a machine of polymargin that is trained in the dual, got {type(machine)}")
     check_is_fitted(machine)
     X, y = checked_examples(machine, X, y, reset=False)
@@ -95,6 +100,8 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
         )
     if isinstance(machine, TogetherMachine):
         return _certify_together(machine, X, training)
+    if isinstance(machine, LinearProgramSVC):
+        return _certify_linear_program(machine, X, training)
     assert isinstance(machine, BinaryMachine)
     return _certify_binary(machine, X, training)
 
@@ -107,45 +114,49 @@ def _codes(machine: KernelMachine, y: NDArray[Any]) -> Ints:
     return codes
 
 
-def _kernel_blocks(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints) -> Iterator[tuple[slice, Floats]]:
-    """Yield the kernel values of ``rows`` with the support vectors ``members``, a block of rows at a time."""
-    kernel = machine._kernel
-    step = max(1, _BLOCK_BYTES // (8 * max(1, len(members))))
+def _kernel_blocks(
+    kernel: Kernel, X: Matrix, rows: Ints, vectors: Matrix, columns: Ints
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield the kernel values of ``rows`` of X with the vectors, its rows ``columns``, a block of rows at a time."""
+    step = max(1, _BLOCK_BYTES // (8 * max(1, len(columns))))
     for start in range(0, len(rows), step):
         part = X[rows[start : start + step]]
-        vectors = machine.support_vectors_[members] if not kernel.precomputed else machine.support_vectors_
-        values = kernel.values(part, vectors, machine.support_[members])
+        values = kernel.values(part, vectors, columns)
         if values is None:
             numbers = {name: getattr(kernel, name) for name in _NUMBERS[kernel.kind]}
-            if not sp.issparse(part):
-                part, vectors = (np.asarray(A, dtype=np.float64) for A in (part, vectors))
-            else:
-                part, vectors = (sp.csr_array(A, dtype=np.float64) for A in (part, vectors))
-            values = pairwise_kernels(part, vectors, metric=kernel.kind, **numbers)
+            values = pairwise_kernels(_in_double(part), _in_double(vectors), metric=kernel.kind, **numbers)
         yield slice(start, start + values.shape[0]), values
+
+
+def _in_double(A: Matrix) -> Matrix:
+    return sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)
 
 
 def _products(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints, coefficients: Floats) -> Floats:
     """Return the kernel expansion of each row for each column of ``coefficients``."""
+    vectors = machine.support_vectors_ if machine._kernel.precomputed else machine.support_vectors_[members]
     if machine.kernel == "linear":  # through the weights: no kernel matrix, however many support vectors
-        weights = machine.support_vectors_[members].T.astype(np.float64) @ coefficients
+        weights = vectors.T.astype(np.float64) @ coefficients
         return np.asarray(X[rows].astype(np.float64) @ weights)
     out = np.empty((len(rows), coefficients.shape[1]))
-    for block, values in _kernel_blocks(machine, X, rows, members):
+    for block, values in _kernel_blocks(machine._kernel, X, rows, vectors, machine.support_[members]):
         out[block] = values @ coefficients
     return out
 
 
 def _spread(training: TrainingSet, support: Ints, values: Floats) -> Floats:
     """Put the coefficients of support vectors, by row of X, into the order of the training set."""
-    place = np.full(int(max(training.order.max(), support.max(initial=0))) + 1, -1)
-    place[training.order] = np.arange(len(training.order))
-    where = place[support]
-    if np.any(where < 0):
-        raise ValueError("an example with weight 0 is a support vector; certify needs the weights that were fitted")
     full = np.zeros((len(training.order), *values.shape[1:]))
-    full[where] = values
+    full[_places(training, support)] = values
     return full
+
+
+def _places(training: TrainingSet, rows: Ints) -> Ints:
+    """Return the places of rows of X, which the solution names, in the order of the training set."""
+    places = training.place_of(rows)
+    if np.any(places < 0):
+        raise ValueError("an example with weight 0 is a support vector; certify needs the weights that were fitted")
+    return places
 
 
 def _scale(upper: Floats, coefficients: Floats) -> float:
@@ -195,6 +206,50 @@ def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet
         dual_objective=margin * float(full[own].sum()) - 0.5 * dual_square,
         infeasibility=float(max(broken)) / _scale(training.upper, full),
     )
+
+
+def _certify_linear_program(machine: LinearProgramSVC, X: Matrix, training: TrainingSet) -> Certificate:
+    codes = training.class_of(np.arange(len(training.order)))
+    own = np.arange(len(codes)), codes
+    members = np.arange(len(machine.support_))
+    scores = _products(machine, X, training.order, members, machine.dual_coef_.T) + machine.intercept_
+    leads = scores[own][:, None] - scores
+    leads[own] = np.inf
+    hinges = np.maximum(0.0, MARGIN - leads).sum(axis=1)
+    hard = np.isinf(training.upper)
+    primal = float(machine.dual_coef_.sum() + training.upper[~hard] @ hinges[~hard])
+    if np.any(hard):  # scaled until the margin is there
+        smallest = float(leads[hard].min())
+        primal = primal * MARGIN / smallest if smallest > 0 else float("inf")
+    multipliers = np.zeros((len(codes), training.n_classes))
+    multipliers[_places(training, machine.active_[:, 0]), machine.active_[:, 1]] = machine.multipliers_
+    B = -multipliers
+    B[own] += multipliers.sum(axis=1)
+    outside = max(
+        float(np.max(-multipliers)),
+        float(np.max(multipliers[~hard] - training.upper[~hard, None], initial=0.0)),
+        float(np.abs(B.sum(axis=0)).max()),
+    )
+    return Certificate(
+        primal_objective=primal,
+        dual_objective=MARGIN * float(multipliers.sum()),
+        infeasibility=max(
+            outside / _scale(training.upper, multipliers),
+            float(_transposed_products(machine, X, training.order, B)[own].max()) - 1.0,
+        ),
+    )
+
+
+def _transposed_products(machine: KernelMachine, X: Matrix, rows: Ints, B: Floats) -> Floats:
+    """Return ``K'B`` for the kernel values between some rows."""
+    active = np.flatnonzero(B.any(axis=1))
+    vectors = X if machine._kernel.precomputed else X[rows]
+    if machine.kernel == "linear":
+        return np.asarray(vectors.astype(np.float64) @ (vectors[active].T.astype(np.float64) @ B[active]))
+    out = np.zeros_like(B)
+    for block, values in _kernel_blocks(machine._kernel, X, rows[active], vectors, rows):
+        out += values.T @ B[active[block]]
+    return out
 
 
 def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) -> Certificate:

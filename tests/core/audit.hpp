@@ -84,7 +84,7 @@ inline void check_solved(const BinaryProblem& problem, std::span<const double> u
 inline bool same(const BinaryResult& a, const BinaryResult& b) {
     return a.support == b.support && a.beta == b.beta && a.intercept == b.intercept && a.violation == b.violation &&
            a.iterations == b.iterations && a.status == b.status && a.objectives.primal == b.objectives.primal &&
-           a.objectives.dual == b.objectives.dual;
+           a.objectives.dual == b.objectives.dual && a.held_out == b.held_out;
 }
 
 /// All pairs of `classes` classes of `per_class` examples each; the first class of a pair is positive.

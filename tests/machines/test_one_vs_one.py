@@ -163,7 +163,7 @@ def test_a_pair_knows_nothing_of_the_other_classes():
         np.testing.assert_allclose(values[:, column], alone.pairwise_decision_function(X)[:, 0], atol=1e-5)
 
 
-@pytest.mark.parametrize("decision", ["votes", "dag", "adag"])
+@pytest.mark.parametrize("decision", ["votes", "dag", "adag", "coupling"])
 @pytest.mark.parametrize("k", [3, 4, 7])
 def test_argmax_of_the_decision_function_is_the_prediction(decision, k):
     X, y = random_classes(k, n=40 * k, seed=k)

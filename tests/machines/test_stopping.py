@@ -11,9 +11,9 @@ from reference.data import iris, overlapping, separable
 from reference.kernels import kernel_matrix
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, LinearProgramSVC]
 LIMITS = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-6}}
 
 

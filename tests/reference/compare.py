@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from reference import certificate, together
+from reference import certificate, linear_program, together
 from reference.certificate import audit_problems, chosen_pair_problems, one_vs_one_problems, one_vs_rest_problems
 from reference.composition import one_vs_one, one_vs_rest, upper_bounds
 from reference.kernels import gamma_value, kernel_matrix
@@ -14,6 +14,7 @@ ORACLES = {
     "WestonWatkinsSVC": together.weston_watkins,
     "CrammerSingerSVC": together.crammer_singer,
     "UncertaintySVC": one_vs_one,
+    "LinearProgramSVC": linear_program.linear_program,
 }
 OPTIONS = {"WestonWatkinsSVC": ("bias", "margin"), "CrammerSingerSVC": ("bias",), "UncertaintySVC": ("pairs_",)}
 PROBLEMS = {
@@ -73,6 +74,13 @@ def coefficients(machine, n):
     return B
 
 
+def multipliers(machine, n):
+    """Return the (n, k) multipliers of a fitted linear programming machine."""
+    u = np.zeros((n, len(machine.classes_)))
+    u[tuple(machine.active_.T)] = machine.multipliers_
+    return u
+
+
 def audit(machine, X, y, sample_weight=None):
     """Recompute the objectives of a fitted ``machine``."""
     K, bound = training_problem(machine, X, y, sample_weight)
@@ -80,6 +88,13 @@ def audit(machine, X, y, sample_weight=None):
     if name in PROBLEMS:
         return audit_problems(PROBLEMS[name](machine, y), K, bound)
     B, b, codes = coefficients(machine, len(y)), machine.intercept_, np.searchsorted(machine.classes_, y)
+    if name == "LinearProgramSVC":
+        u = multipliers(machine, len(y))
+        return certificate.Audit(
+            primal=linear_program.primal_objective(K, codes, B.sum(axis=1), b, bound),
+            dual=linear_program.dual_objective(u),
+            infeasibility=linear_program.infeasibility(K, codes, u, bound),
+        )
     loss, bias, margin = LOSSES[name], machine.bias, getattr(machine, "margin", 1.0)
     return certificate.Audit(
         primal=together.primal_objective(K, codes, B, b, bound, loss=loss, margin=margin, bias=bias),
@@ -93,6 +108,8 @@ def offsets_are_unique(machine, y, bound):
     name = type(machine).__name__
     if name in PROBLEMS:
         return certificate.offsets_are_unique(PROBLEMS[name](machine, y), bound)
+    if name == "LinearProgramSVC":
+        return True  # it takes the middle
     codes = np.searchsorted(machine.classes_, y)
     B = coefficients(machine, len(y))
     return machine.bias != "free" or together.offsets_are_unique(codes, B, bound, loss=LOSSES[name])

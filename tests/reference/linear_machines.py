@@ -23,7 +23,11 @@ every_together = pytest.mark.parametrize("Machine", TOGETHER)
 every_bias = pytest.mark.parametrize("bias", BIASES)
 every_linear_solver = pytest.mark.parametrize(
     ("Machine", "solver"),
-    [*((Machine, "sequential-dual") for Machine in MACHINES), *((Machine, "cutting-plane") for Machine in TOGETHER)],
+    [
+        *((Machine, "sequential-dual") for Machine in MACHINES),
+        *((Machine, "cutting-plane") for Machine in TOGETHER),
+        (CrammerSingerSVC, "exponentiated-gradient"),
+    ],
 )
 every_container = pytest.mark.parametrize("container", CONTAINERS)
 

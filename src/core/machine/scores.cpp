@@ -70,35 +70,76 @@ class TileScorer {
     Buffer<Real> values_, sums_;
 };
 
+std::vector<Index> counted(Index count) {
+    std::vector<Index> all(count);
+    std::iota(all.begin(), all.end(), Index{0});
+    return all;
+}
+
+/// Whether squares of kernel values stay finite in the precision.
+template <class Real>
+bool fits(const KernelSpec& kernel, const Points<Real>& points) {
+    return std::abs(kernel.diagonal(points.max_norm())) + points.max_norm() <=
+           std::sqrt(std::numeric_limits<Real>::max());
+}
+
+[[noreturn]] void refuse_large_values() {
+    throw std::invalid_argument("the values are too large for this kernel: scale the data as the training data were");
+}
+
+/// Calls `work(numbers of the rows)` for one tile of rows after the other, on all threads.
+template <class Work>
+void for_each_tile(Index rows, ThreadPool& pool, const Control& control, const Work& work) {
+    const std::vector<Index> all = counted(rows);
+    pool.for_each((rows + kRowTile - 1) / kRowTile, [&](Index tile) {
+        if (control.stop_requested()) return;
+        const Index first = tile * kRowTile;
+        work(std::span(all).subspan(first, std::min(kRowTile, rows - first)));
+    });
+}
+
 /// Returns false, with nothing done, if the points are too large for the precision.
 template <class Real>
 bool add_scores_in(const ScoreRequest& request, const Points<Real>& vectors, const std::vector<double>& shift,
                    std::span<double> out, ThreadPool& pool, const Blas& blas, const Control& control) {
     const Points<Real> points(request.data, request.rows, shift, false, {&pool, &control});
-    if (std::abs(request.kernel.diagonal(points.max_norm())) + points.max_norm() >
-        std::sqrt(std::numeric_limits<Real>::max())) {
-        return false;
-    }
+    if (!fits(request.kernel, points)) return false;
     const KernelEngine<Real> engine(request.kernel, points, vectors, blas);
     const std::vector<Real> coefficients(request.coefficients.begin(), request.coefficients.end());
-    std::vector<Index> all(request.rows.size());
-    std::iota(all.begin(), all.end(), Index{0});
-    const Index tiles = (points.size() + kRowTile - 1) / kRowTile;
-    pool.for_each(tiles, [&](Index tile) {
-        if (control.stop_requested()) return;
-        const Index first = tile * kRowTile;
-        const Index count = std::min(kRowTile, points.size() - first);
+    for_each_tile(points.size(), pool, control, [&](std::span<const Index> rows) {
         TileScorer<Real>(request, engine, coefficients, blas)
-            .add(std::span(all).subspan(first, count), out.subspan(first * request.scores, count * request.scores));
+            .add(rows, out.subspan(rows.front() * request.scores, rows.size() * request.scores));
     });
     return true;
 }
 
 }  // namespace
 
+template <class Real>
+void kernel_values(const ScoreRequest& request, std::span<Real> out, const Blas& blas, const Control& control) {
+    const std::vector<Index> order = counted(rows_of(request.vectors));
+    ThreadPool pool(request.threads);
+    const Workers workers{&pool, &control};
+    const auto shift = centre(request.vectors, order, request.kernel, workers);
+    const Points<Real> points(request.data, request.rows, shift, false, workers);  // first: its rows have names
+    const Points<Real> vectors(request.vectors, order, shift, true, workers);
+    if (!fits(request.kernel, points) || !fits(request.kernel, vectors)) refuse_large_values();
+    const KernelEngine<Real> engine(request.kernel, points, vectors, blas);
+    const Index width = vectors.size();
+    for_each_tile(points.size(), pool, control, [&](std::span<const Index> rows) {
+        std::vector<Real*> to(rows.size());
+        for (Index s = 0; s < width; s += kVectorTile) {
+            for (std::size_t i = 0; i < rows.size(); ++i) to[i] = out.data() + rows[i] * width + s;
+            engine.block(rows, {s, std::min(width, s + kVectorTile)}, to);
+        }
+    });
+}
+
+template void kernel_values<float>(const ScoreRequest&, std::span<float>, const Blas&, const Control&);
+template void kernel_values<double>(const ScoreRequest&, std::span<double>, const Blas&, const Control&);
+
 void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& blas, const Control& control) {
-    std::vector<Index> order(rows_of(request.vectors));
-    std::iota(order.begin(), order.end(), Index{0});
+    const std::vector<Index> order = counted(rows_of(request.vectors));
     ThreadPool pool(request.threads);
     const Workers workers{&pool, &control};
     const auto shift = centre(request.vectors, order, request.kernel, workers);
@@ -112,10 +153,7 @@ void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& 
         }
     }
     const Points<double> vectors(request.vectors, order, shift, true, workers);
-    if (!add_scores_in<double>(request, vectors, shift, out, pool, blas, control)) {
-        throw std::invalid_argument(
-            "the values are too large for this kernel: scale the data as the training data were");
-    }
+    if (!add_scores_in<double>(request, vectors, shift, out, pool, blas, control)) refuse_large_values();
 }
 
 }  // namespace polymargin

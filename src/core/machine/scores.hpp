@@ -34,4 +34,9 @@ struct ScoreRequest {
 /// Add the scores to `out` (rows x scores, row-major), each support vector's kernel row evaluated once, in blocks.
 void add_scores(const ScoreRequest& request, std::span<double> out, const Blas& blas, const Control& control);
 
+/// Write the kernel values of the rows with every vector to `out` (rows x vectors, row-major), in its precision. Of the
+/// request only the points, the kernel and the threads count.
+template <class Real>
+void kernel_values(const ScoreRequest& request, std::span<Real> out, const Blas& blas, const Control& control);
+
 }  // namespace polymargin

@@ -1,6 +1,7 @@
 #include "machine/train.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -73,6 +74,8 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
         settings.working_set = std::max<Index>(settings.working_set, 1536);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     }
+    std::optional<Folds> folds;
+    if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.upper);
     TrainReport report;
     report.results = solve_binary<Real>(family.problems, family.upper, store, settings, control, family.starts);
     report.evaluations = store.evaluations() - before;

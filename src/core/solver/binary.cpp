@@ -85,7 +85,7 @@ template <class Real>
 void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control& control) {
     task.choose();
     while (!task.finished()) {
-        if (control.stop_requested()) return task.finish(stop_reason(control));
+        if (control.stop_requested()) return task.stop(stop_reason(control));
         if (!task.has_rows()) {
             task.request_rows(
                 [&](const Table<Real>& table, std::span<const Index> which) { rows.compute(*table, which); });
@@ -188,7 +188,7 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
                 } while (!task.finished() && task.has_rows() && !control.stop_requested());
             });
         } else {
-            for_unfinished([&](BinaryTask<Real>& task) { task.finish(stop_reason(control)); });
+            for_unfinished([&](BinaryTask<Real>& task) { task.stop(stop_reason(control)); });
         }
         Progress progress{.done = done, .total = total, .iterations = past_iterations, .violation = 0.0};
         for (auto& [index, task] : active) {

@@ -7,6 +7,7 @@
 
 #include "kernel/gram.hpp"
 #include "problem/binary.hpp"
+#include "problem/folds.hpp"
 #include "solver/smo.hpp"
 #include "solver/status.hpp"
 #include "support/blas.hpp"
@@ -28,6 +29,7 @@ struct BinarySettings {
     Index entrants_of_long_rows = 64;  ///< the same, for problems of more than `kLongRow` examples
     Index in_flight = 4;               ///< most problems solved side by side
     const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
+    const Folds* folds = nullptr;      ///< if given, solve each problem again without each fold
 };
 
 struct BinaryResult {
@@ -37,7 +39,8 @@ struct BinaryResult {
     Objectives objectives;
     double violation = 0.0;
     Index iterations = 0;
-    Status status = Status::converged;
+    Status status = Status::converged;  ///< of the problem or, if it converged, of the first fold that did not
+    std::vector<double> held_out;       ///< with folds: each example's decision value by the machine without its fold
 };
 
 /// Where the solution starts: signed coefficients of some examples, feasible for the problem.
@@ -54,7 +57,8 @@ struct BinaryStart {
 /// date. A problem that ends makes room for the next. Nothing in this order depends on the number of threads.
 ///
 /// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or
-/// has one entry for each problem.
+/// has one entry for each problem. With folds, a problem that is solved goes on to the problems that leave a
+/// fold out: most of the rows that they need are there.
 template <class Real>
 std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,

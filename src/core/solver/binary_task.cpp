@@ -27,18 +27,12 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
       upper_(upper),
       settings_(settings),
       runs_(runs_of(problem)),
-      tolerance_(settings.tolerance),
-      iteration_limit_(settings.max_iterations),
       block_(std::move(block)),
       working_(problem.size(), capacity) {
     if (problem.segments.empty() || problem.segments.size() > 2) {
         throw std::invalid_argument("a binary problem has one or two ranges of examples");
     }
-    const Index n = problem.size();
-    state_.beta.assign(n, 0.0);
-    state_.f.resize(n);
     for (const Run& run : runs_) {
-        std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
         const auto bounds = upper.subspan(run.global, run.size);
         hard_ = hard_ || std::any_of(bounds.begin(), bounds.end(), [](double c) { return std::isinf(c); });
     }
@@ -47,6 +41,21 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
         offsets_.push_back(local);
         local += s.size();
     }
+    begin_stage(upper);
+}
+
+template <class Real>
+void BinaryTask<Real>::begin_stage(std::span<const double> upper) {
+    upper_ = upper;
+    state_.beta.assign(problem_.size(), 0.0);
+    state_.f.resize(problem_.size());
+    for (const Run& run : runs_) std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
+    past_iterations_ += std::exchange(iterations_, 0);
+    iteration_limit_ = settings_.max_iterations;
+    tolerance_ = settings_.tolerance;
+    violation_ = std::numeric_limits<double>::infinity();
+    refining_ = false;
+    fresh_ = true;
 }
 
 template <class Real>
@@ -65,11 +74,87 @@ void BinaryTask<Real>::start_from(const BinaryStart& start) {
 }
 
 template <class Real>
-void BinaryTask<Real>::finish(Status reason) {
+void BinaryTask<Real>::stop(Status reason) {
+    if (fold_ < 0) {
+        keep_solution(violation_ <= settings_.tolerance ? Status::converged : reason);
+    } else {
+        note_unsolved(reason);
+    }
     finished_ = true;
+}
+
+/// End the stage. An answer good enough counts as converged, even if it was to become better still.
+template <class Real>
+void BinaryTask<Real>::end_stage(Status reason) {
     const bool good = violation_ <= settings_.tolerance && reason != Status::unbounded;
-    result_.status = good ? Status::converged : reason;
+    const Status status = good ? Status::converged : reason;
     if (reason == Status::converged && settings_.polish != nullptr) polish_solution();
+    if (fold_ < 0) {
+        keep_solution(status);
+    } else {
+        keep_held_out(status);
+    }
+    finished_ = status == Status::unbounded || !hold_out_next_fold();
+}
+
+template <class Real>
+void BinaryTask<Real>::keep_solution(Status status) {
+    result_.status = status;
+    result_.iterations = iterations_;
+    result_.violation = violation(runs_, state_, upper_).size();
+    result_.intercept = intercept(runs_, state_, upper_);
+    result_.objectives = objectives(runs_, state_, upper_, result_.intercept);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double b = state_.beta[run.local + i];
+            if (b != 0.0) {
+                result_.support.push_back(run.global + i);
+                result_.beta.push_back(b);
+            }
+            if (settings_.folds != nullptr) {
+                result_.held_out.push_back(state_.f[run.local + i] + run.sign + result_.intercept);
+            }
+        }
+    }
+}
+
+/// Report a fold as unsolved, unless something else is.
+template <class Real>
+void BinaryTask<Real>::note_unsolved(Status status) {
+    if (result_.status != Status::converged) return;
+    result_.status = status;
+    result_.violation = violation_;
+}
+
+template <class Real>
+void BinaryTask<Real>::keep_held_out(Status status) {
+    if (status != Status::converged) note_unsolved(status);
+    const double offset = intercept(runs_, state_, upper_);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            if (settings_.folds->of[run.global + i] != fold_) continue;
+            result_.held_out[run.local + i] = state_.f[run.local + i] + run.sign + offset;
+        }
+    }
+}
+
+/// Begin the stage of the next fold that has examples of this problem; false if there is none. It starts from zero:
+/// the kernel rows are there and the working set has the examples that matter, and with them that takes no more time
+/// than to start from the solution and repair it.
+template <class Real>
+bool BinaryTask<Real>::hold_out_next_fold() {
+    if (settings_.folds == nullptr) return false;
+    const auto& [of, upper] = *settings_.folds;
+    const auto has_examples = [&](Index fold) {
+        return std::ranges::any_of(problem_.segments, [&](Range s) {
+            return std::find(of.begin() + s.begin, of.begin() + s.end, fold) != of.begin() + s.end;
+        });
+    };
+    do {
+        if (++fold_ == std::ssize(upper)) return false;
+    } while (!has_examples(fold_));
+    begin_stage(upper[fold_]);
+    return true;
 }
 
 template <class Real>
@@ -109,30 +194,41 @@ std::vector<Index> BinaryTask<Real>::worst(const Violation& v, Index count) cons
     return wanted;
 }
 
+/// Why this stage should end, if it should.
 template <class Real>
-void BinaryTask<Real>::choose() {
-    if (!pending_.empty()) return;
-    const Violation v = violation(runs_, state_, upper_);
-    violation_ = v.size();
+std::optional<Status> BinaryTask<Real>::reason_to_end() {
     if (!(violation_ > settings_.tolerance)) {
         // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
         if (settings_.polish != nullptr && !refining_) {
             refining_ = true;
             tolerance_ *= 1e-4;
-            const Index enough = 4 * result_.iterations + 1000;
+            const Index enough = 4 * iterations_ + 1000;
             iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
         }
-        if (!(violation_ > tolerance_)) return finish(Status::converged);
+        if (!(violation_ > tolerance_)) return Status::converged;
     }
-    if (iteration_limit_ >= 0 && result_.iterations >= iteration_limit_) {
-        return finish(refining_ ? Status::converged : Status::max_iterations);
+    if (iteration_limit_ >= 0 && iterations_ >= iteration_limit_) {
+        return refining_ ? Status::converged : Status::max_iterations;
     }
-    if (inseparable()) return finish(Status::unbounded);
-    const Index most = problem_.size() > kLongRow ? settings_.entrants_of_long_rows : settings_.entrants;
-    const Index entrants = std::min(working_.capacity(), most);
-    const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
-    fresh_ = false;
-    working_.take_in(wanted, [this](Index t) { return !is_free(t); });
+    if (inseparable()) return Status::unbounded;
+    return std::nullopt;
+}
+
+template <class Real>
+void BinaryTask<Real>::choose() {
+    while (!finished_ && pending_.empty()) {
+        const Violation v = violation(runs_, state_, upper_);
+        violation_ = v.size();
+        if (const auto reason = reason_to_end()) {
+            end_stage(*reason);
+            continue;
+        }
+        const Index most = problem_.size() > kLongRow ? settings_.entrants_of_long_rows : settings_.entrants;
+        const Index entrants = std::min(working_.capacity(), most);
+        const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
+        fresh_ = false;
+        return working_.take_in(wanted, [this](Index t) { return !is_free(t); });
+    }
 }
 
 /// Whether a hard-margin problem shows no sign of being separable. With S the sum of the positive coefficients, b / S
@@ -269,13 +365,13 @@ void BinaryTask<Real>::advance() {
     load_block();
     const double tolerance = std::max(tolerance_ / 2, violation_ * kInnerShare);
     Index limit = 100 * working_.size();
-    if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - result_.iterations);
+    if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
     const SmoResult solved = smo(block_, tolerance, limit);
-    result_.iterations += solved.iterations;
-    if (solved.unbounded) return finish(Status::unbounded);
+    iterations_ += solved.iterations;
+    if (solved.unbounded) return end_stage(Status::unbounded);
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
     // round would be the same as this one.
-    if (solved.iterations == 0) return finish(refining_ ? Status::converged : Status::precision);
+    if (solved.iterations == 0) return end_stage(refining_ ? Status::converged : Status::precision);
     for (Index s = 0; s < working_.size(); ++s) {
         const Index t = working_.members()[s];
         const double delta = block_.beta.data()[s] - state_.beta[t];
@@ -298,23 +394,6 @@ void BinaryTask<Real>::polish_solution() {
         add_to_gradient(which, change);
     };
     polish(runs_, upper_, state_, {value, moved}, *settings_.polish);
-}
-
-template <class Real>
-BinaryResult BinaryTask<Real>::take_result() {
-    result_.violation = violation(runs_, state_, upper_).size();
-    result_.intercept = intercept(runs_, state_, upper_);
-    result_.objectives = objectives(runs_, state_, upper_, result_.intercept);
-    for (const Run& run : runs_) {
-        for (Index i = 0; i < run.size; ++i) {
-            const double b = state_.beta[run.local + i];
-            if (b != 0.0) {
-                result_.support.push_back(run.global + i);
-                result_.beta.push_back(b);
-            }
-        }
-    }
-    return std::move(result_);
 }
 
 template class BinaryTask<float>;

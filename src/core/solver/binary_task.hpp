@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -21,7 +22,8 @@ namespace polymargin {
 template <class Real>
 using Table = std::shared_ptr<RowTable<Real>>;
 
-/// One binary problem under way: a point of its dual, its gradient, and the working set with its dense block.
+/// One binary problem under way: a point of its dual, its gradient, and the working set with its dense block. Where
+/// there are folds, the problem is solved in stages: with all examples, then without each fold.
 template <class Real>
 class BinaryTask {
   public:
@@ -43,9 +45,9 @@ class BinaryTask {
 
     [[nodiscard]] bool finished() const { return finished_; }
     [[nodiscard]] double violation_size() const { return violation_; }
-    [[nodiscard]] Index iterations() const { return result_.iterations; }
+    [[nodiscard]] Index iterations() const { return past_iterations_ + iterations_; }
 
-    /// Choose the next working set, or finish.
+    /// Choose the next working set, go on to the next stage, or finish.
     void choose();
     /// Call `request(table, rows)` for the rows of the working set.
     void request_rows(const std::function<void(const Table<Real>&, std::span<const Index>)>& request) const;
@@ -54,9 +56,9 @@ class BinaryTask {
     /// Solve the working set and update the gradient; the rows must be there.
     void advance();
 
-    /// End here. An answer good enough counts as converged, even if it was to become better still.
-    void finish(Status reason);
-    BinaryResult take_result();
+    /// End here. Folds that are not solved keep the values of the machine with all examples.
+    void stop(Status reason);
+    BinaryResult take_result() { return std::move(result_); }
     SmoBlock<Real> take_block() { return std::move(block_); }
 
   private:
@@ -94,6 +96,13 @@ class BinaryTask {
         return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
     }
 
+    [[nodiscard]] std::optional<Status> reason_to_end();
+    void begin_stage(std::span<const double> upper);
+    void end_stage(Status reason);
+    void keep_solution(Status status);
+    void keep_held_out(Status status);
+    void note_unsolved(Status status);
+    [[nodiscard]] bool hold_out_next_fold();
     [[nodiscard]] bool inseparable() const;
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
@@ -106,15 +115,18 @@ class BinaryTask {
     std::span<const double> upper_;
     const BinarySettings& settings_;
     std::vector<Run> runs_;
-    double tolerance_;
-    Index iteration_limit_;  // -1: none
+    double tolerance_ = 0.0;
+    Index iteration_limit_ = -1;  // -1: none
     SmoBlock<Real> block_;
     std::vector<Index> offsets_;
     std::vector<std::vector<Table<Real>>> tables_;
     BinaryState state_;
     WorkingSet working_;
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
+    Index fold_ = -1;                                // the one that is held out; -1: none
     double violation_ = std::numeric_limits<double>::infinity();
+    Index iterations_ = 0;  // of this stage
+    Index past_iterations_ = 0;
     bool refining_ = false;  // is tol met, and the answer made better still for polishing?
     bool hard_ = false;      // is a bound infinite?
     bool fresh_ = true;

@@ -21,7 +21,8 @@ namespace polymargin {
 ///
 /// An example is drawn at random, and `p_im` becomes proportional to `p_im exp(eta_i g_im)`. The rate eta_i grows a
 /// little with every step that helps and is halved until one does. No p is ever zero, so that every example is a
-/// support vector.
+/// support vector: they stop at e^-50 of the largest, which is nothing to a sum, but odds that went on falling would
+/// take as long to come back, and end in infinities.
 template <RowLoss Loss, class Real>
 class ExponentiatedGradient {
   public:
@@ -103,6 +104,7 @@ class ExponentiatedGradient {
     static constexpr double kFirstOdds = 10.0;
     static constexpr double kFirstRate = 0.5;
     static constexpr double kFaster = 1.05;
+    static constexpr double kLowestOdds = -50.0;
     static constexpr int kMostHalvings = 20;
     static constexpr Index kCheckEvery = 64;
 
@@ -111,8 +113,26 @@ class ExponentiatedGradient {
         const double* odds = odds_.data() + i * classes_;
         double highest = -std::numeric_limits<double>::infinity(), sum = 0.0;
         for (Index m = 0; m < classes_; ++m) highest = std::max(highest, out[m] = odds[m] + rate * gradient_[m]);
-        for (Index m = 0; m < classes_; ++m) sum += out[m] = std::exp(out[m] - highest);
+        for (Index m = 0; m < classes_; ++m) sum += out[m] = std::exp(std::max(out[m] - highest, kLowestOdds));
         for (Index m = 0; m < classes_; ++m) out[m] /= sum;
+    }
+    /// The odds after a step of this length, relative to the highest.
+    void step(Index i, double rate) {
+        const std::span odds(odds_.data() + i * classes_, static_cast<std::size_t>(classes_));
+        for (Index m = 0; m < classes_; ++m) odds[m] += rate * gradient_[m];
+        const double highest = *std::ranges::max_element(odds);
+        for (double& o : odds) o = std::max(o - highest, kLowestOdds);
+    }
+    /// How much the dual objective loses when p_i moves from `before_` to `after_`. The changes add up to zero, so
+    /// gradients may be taken relative to that of the likeliest class, whose own change is mostly rounding.
+    [[nodiscard]] double loss_of_dual(double bound, double curvature) const {
+        const double base = gradient_[std::ranges::max_element(before_) - before_.begin()];
+        double loss = 0.0;
+        for (Index m = 0; m < classes_; ++m) {
+            const double by = bound * (before_[m] - after_[m]);
+            loss += by * (gradient_[m] - base + 0.5 * curvature * by);
+        }
+        return loss;
     }
     /// Visit an example; what it costs in the primal.
     double visit(Index i) {
@@ -126,14 +146,10 @@ class ExponentiatedGradient {
         probabilities(i, 0.0, before_);
         for (int halving = 0; halving <= kMostHalvings; ++halving, rates_[i] *= 0.5) {
             probabilities(i, rates_[i], after_);
-            double loss = 0.0;  // of the dual
-            for (Index m = 0; m < classes_; ++m) {
-                const double by = bound * (before_[m] - after_[m]);
-                loss += by * (gradient_[m] + 0.5 * curvature * by);
-            }
+            const double loss = loss_of_dual(bound, curvature);
             if (loss > 0.0) continue;
-            for (Index m = 0; m < classes_; ++m) odds_[i * classes_ + m] += rates_[i] * gradient_[m];
-            rates_[i] *= kFaster;
+            step(i, rates_[i]);
+            if (loss < 0.0) rates_[i] *= kFaster;  // a step that changes nothing does not speak for a longer one
             for (Index m = 0; m < classes_; ++m) after_[m] = bound * (before_[m] - after_[m]);
             move(i);
             break;

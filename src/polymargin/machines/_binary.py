@@ -39,6 +39,10 @@ class BinaryMachine(KernelMachine):
     def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
         """Yield, for each problem, the support vectors that may take part in it; ``owner`` is their class."""
 
+    def _folds(self, X: Matrix, training: TrainingSet) -> Ints | None:
+        """Return the fold of each example if its decision values are wanted from machines that have not seen it."""
+        return None
+
     def _sign(self, n_classes: int) -> float:
         """Return the sign between the core's coefficients and the public ones."""
         return 1.0
@@ -46,10 +50,11 @@ class BinaryMachine(KernelMachine):
     def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
         problems = self._problems(training.bounds)
         start = self._previous(training, classes) if self.warm_start else None
+        folds = self._folds(kernel.examples(X), training)
 
         def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
-            return session.train(problems, training.upper, start, kernel.refine, tolerance, **limits)
+            return session.train(problems, training.upper, start, folds, kernel.refine, tolerance, **limits)
 
         solution = BinarySolution.of(self._run(X, y, len(problems), train))
         refuse_inseparable(solution)

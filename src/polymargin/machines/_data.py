@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import validate_data
 
 from polymargin import _core
 
 Matrix = Any  # a dense array or a CSR matrix of float32 or float64
+_LARGEST_SQUARE = 1e300
 
 
 def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool, finite: bool = True) -> Any:
@@ -64,6 +66,23 @@ def check_finite(X: Matrix, name: str) -> None:
     raise ValueError(
         f"Input {name} contains {value} at row {row}, column {column}; every value must be finite. "
         "Drop such rows or fill them, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def check_squares(X: Matrix, numbers: NDArray[np.int64]) -> None:
+    """Raise ValueError if a row is so long that products with it overflow, as the core does where it reads the rows.
+
+    ``numbers`` are those of the rows of ``X`` in what the user gave.
+    """
+    with np.errstate(over="ignore"):
+        squares = row_norms(X.astype(np.float64, copy=False), squared=True)
+    too_long = np.flatnonzero(~(squares <= _LARGEST_SQUARE))
+    if too_long.size == 0:
+        return
+    column = int(np.abs(dense(X[too_long[:1]])).argmax())
+    raise ValueError(
+        f"the value in row {numbers[too_long[0]]}, column {column} is too large: its square overflows. Scale the data, "
+        "for example with StandardScaler"
     )
 
 

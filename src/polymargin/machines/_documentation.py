@@ -36,12 +36,43 @@ _SHARED = {
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Order in which ``"sequential-dual"`` visits the examples, or first pair and probes of ``UncertaintySVC``; None
-        is always the same one. Unused elsewhere.
+        Order in which ``"sequential-dual"`` visits the examples, folds of ``decision="coupling"``, first pair and
+        probes of ``UncertaintySVC``; None is always the same choice. Unused elsewhere.
     verbose : int, default=0
         1 shows a progress bar.
     warm_start : bool, default=False
         Start from the last solution, when the classes are the same: useful for a series of C.
+""",
+    "kernel": """\
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel. A callable gets two matrices of examples and returns the matrix of their kernel values.
+    degree : int, default=3
+        Degree of ``"poly"``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Factor of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is 1 / (n_features * variance of X),
+        ``"auto"`` is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of ``"poly"`` and ``"sigmoid"``.
+""",
+    "threads": """\
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. The result does not depend on it.
+""",
+    "basis": """\
+    indices_ : ndarray of shape (n_points,)
+        Rows of the examples whose span has the basis.
+    points_ : {ndarray, CSR} of shape (n_points, n_features)
+        These examples; empty for a precomputed kernel.
+    coefficients_ : ndarray of shape (n_points, n_features_out)
+        A: feature i of x is ``sum_k A[k, i] k(points_[k], x)``.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names that are strings.
+""",
+    "Zien": """\
+    A. Zien, F. De Bona, C. S. Ong, "Training and approximation of a primal multiclass support vector machine", Applied
+    Stochastic Models and Data Analysis (ASMDA) 2007.
 """,
     "together parameters": """\
     solver : {"auto", "decomposition", "sequential-dual", "exponentiated-gradient", "cutting-plane"}, default="auto"

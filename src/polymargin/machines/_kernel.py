@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin import _core
-from polymargin.machines._data import Matrix, check_finite, core_data, weighted_variance
+from polymargin._threads import one_blas_thread
+from polymargin.machines._data import Matrix, check_finite, core_data, dense, weighted_variance
 
+_DIAGONAL_BLOCK = 64  # rows that a callable kernel gets at a time when only its diagonal is wanted
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
@@ -47,18 +49,31 @@ class Kernel:
 
     def training_data(self, X: Matrix) -> _core.Data:
         """Return the training examples, or their kernel matrix, for the core."""
+        values = self.training_values(X)
+        return core_data(X) if values is None else _core.Data.precomputed(values)
+
+    def training_values(self, X: Matrix) -> NDArray[np.floating] | None:
+        """Return the kernel matrix of the training examples where Python has it (precomputed, callable), else None."""
         if callable(self.kind):
-            return _core.Data.precomputed(self.called(X, X))
-        if self.precomputed:
-            if sp.issparse(X):
-                raise ValueError("a precomputed kernel must be a dense matrix; use K.toarray()")
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"a precomputed kernel must be a square matrix when fitting, rows and columns being the "
-                    f"training examples; got {X.shape[0]} x {X.shape[1]}"
-                )
-            return _core.Data.precomputed(X)
-        return core_data(X)
+            return self.called(X, X)
+        self.check_training(X)
+        return X if self.precomputed else None
+
+    def check_training(self, X: Matrix) -> None:
+        """Raise ValueError if X is to be a kernel matrix of the training examples and is none."""
+        if not self.precomputed:
+            return
+        if sp.issparse(X):
+            raise ValueError("a precomputed kernel must be a dense matrix; use K.toarray()")
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"a precomputed kernel must be a square matrix when fitting, rows and columns being the "
+                f"training examples; got {X.shape[0]} x {X.shape[1]}"
+            )
+
+    def examples(self, X: Matrix) -> Matrix:
+        """Return the examples whose kernel values X may be, as far as they are known."""
+        return X
 
     def session(
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
@@ -93,6 +108,57 @@ class Kernel:
             return columns
         return None
 
+    def matrix(
+        self,
+        X: Matrix,
+        rows: NDArray[np.int64],
+        vectors: Matrix,
+        columns: NDArray[np.int64],
+        threads: int,
+        dtype: Any = np.float64,
+    ) -> NDArray[Any]:
+        """Return k(X[rows], vectors); of a precomputed kernel, where X has the values, these columns."""
+        if callable(self.kind) or self.precomputed:
+            values = self.values(X[rows], vectors, columns)
+            assert values is not None
+            return values.astype(dtype, copy=False)
+        if sp.issparse(X) != sp.issparse(vectors):  # the core takes both of one kind; dense fits into sparse
+            X, vectors = sp.csr_array(X), sp.csr_array(vectors)
+        out = np.empty((len(rows), vectors.shape[0]), dtype=dtype)
+        with one_blas_thread():
+            _core.kernel_values(core_data(X), rows, core_data(vectors), self.spec, out=out, threads=threads)
+        return out
+
+    def diagonal(self, X: Matrix, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return k(x, x) of training examples; of a precomputed kernel X is the square matrix."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self._diagonal(X)[rows]
+        if not np.all(np.isfinite(values)):
+            row = int(rows[np.argmin(np.isfinite(values))])
+            column = int(np.abs(dense(X[[row]])).argmax())
+            raise ValueError(
+                f"the value in row {row}, column {column} is too large: its kernel value overflows. Scale the data, "
+                "for example with StandardScaler"
+            )
+        return values
+
+    def _diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        if callable(self.kind):
+            starts = range(0, X.shape[0], _DIAGONAL_BLOCK)
+            parts = [self.called(part, part).diagonal() for part in (X[s : s + _DIAGONAL_BLOCK] for s in starts)]
+            return np.concatenate(parts)
+        if self.precomputed:
+            return np.array(np.diagonal(X), dtype=np.float64)
+        if self.kind == "rbf":
+            return np.ones(X.shape[0])
+        squares = (
+            X.multiply(X).sum(axis=1, dtype=np.float64) if sp.issparse(X) else (X.astype(np.float64) ** 2).sum(axis=1)
+        )
+        square = np.asarray(squares, dtype=np.float64).ravel()
+        if self.kind == "poly":
+            return (self.gamma * square + self.coef0) ** self.degree
+        return np.tanh(self.gamma * square + self.coef0) if self.kind == "sigmoid" else square
+
 
 @dataclass(frozen=True)
 class SharedKernel(Kernel):
@@ -100,7 +166,12 @@ class SharedKernel(Kernel):
 
     largest: float  # no C_i will be larger,
     tolerance: float  # and no tol smaller
+    rows: Matrix = field(compare=False, repr=False)  # what the values are of
     sessions: dict[bytes, _core.KernelSession] = field(default_factory=dict, compare=False, repr=False)
+
+    def examples(self, X: Matrix) -> Matrix:
+        """Return the examples themselves."""
+        return self.rows
 
     def session(
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int

@@ -8,19 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.machines._data import Matrix
-from polymargin.machines._solution import Floats
+from polymargin.machines._solution import Floats, Ints
 
 
 class LargestScoreMixin:
     """For machines with a score for each class; with two classes that of the second, the last, decides by its sign."""
 
     classes_: NDArray[Any]
+    support_: Ints
+    intercept_: Floats
 
     def _all_scores(self, X: Matrix) -> Floats:
         return super()._all_scores(X)  # type: ignore[misc]
 
     def _checked_queries(self, X: Any) -> Matrix:
         return super()._checked_queries(X)  # type: ignore[misc]
+
+    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
+        return [((0, len(self.support_)), list(range(len(self.intercept_))))]
+
+    def _binary_score(self, scores: Floats) -> Floats:
+        """Return the one score of two classes; positive means the second."""
+        return scores[:, -1]
 
     def decision_function(self, X: Any) -> Floats:
         """Return the score of each class.
@@ -37,7 +46,7 @@ class LargestScoreMixin:
             Scores; for two classes the score of the second.
         """
         scores = self._all_scores(self._checked_queries(X))
-        return scores[:, -1] if len(self.classes_) == 2 else scores
+        return self._binary_score(scores) if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each example: the one with the largest score.

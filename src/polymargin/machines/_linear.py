@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polymargin import _core
 from polymargin.machines._cutting_plane import solve_cutting_plane
-from polymargin.machines._data import Matrix, core_data, dense
+from polymargin.machines._data import Matrix, check_squares, core_data, dense
 from polymargin.machines._kept import Kept
 from polymargin.machines._machine import seed_of
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
@@ -94,6 +94,7 @@ def solve_linear(
 
     def by_planes(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
         rows = X[training.order]
+        check_squares(rows, training.order)
         raw = solve_cutting_plane(rows, labels, training.upper, n_columns, *loss, machine.bias, **options)
         raw["weights"] = np.ascontiguousarray(raw["weights"].T)
         return raw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from abc import abstractmethod
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -95,6 +96,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     dual_coef_: Floats
     intercept_: Floats
     _kernel: Kernel
+    _stop: threading.Event | None = None  # set by somebody else when the fit is to end where it is
 
     def __init__(
         self,
@@ -187,6 +189,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         started = time.perf_counter()
         with unchanged_on_error(self):
             X, y = checked_examples(self, X, y, reset=True)
+            check_classification_targets(y)
             weight = None if sample_weight is None else checked_weights(sample_weight, X)
             gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
             kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
@@ -196,8 +199,11 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         return self
 
     def _fit_again(self, K: NDArray[Any], y: NDArray[Any], sample_weight: Any, kernel: SharedKernel) -> None:
-        """Fit the machine to kernel values that somebody else has checked, as one of many fits to them."""
-        self._validate_params()
+        """Fit the machine to kernel values that somebody else has checked, as one of many fits that differ in C."""
+        if hasattr(self, "classes_"):  # all but C has been looked at
+            validate_parameter_constraints(self._parameter_constraints, {"C": self.C}, type(self).__name__)
+        else:
+            self._validate_params()
         with unchanged_on_error(self):
             self.n_features_in_ = K.shape[1]
             solution = self._fit_checked(
@@ -207,10 +213,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     def _fit_checked(self, X: Matrix, y: NDArray[Any], weight: Floats | None, kernel: Kernel) -> Solution:
         """Fit the machine to examples that have been looked at."""
-        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
         training = self._training_set(codes, classes, weight)
         self._kernel = kernel
         solution = self._solve(X, y, kernel, training, classes)
@@ -223,6 +226,8 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         return self.kernel in ("rbf", "poly", "sigmoid")
 
     def _training_set(self, codes: Ints, classes: NDArray[Any], weight: Floats | None) -> TrainingSet:
+        if len(classes) < 2:
+            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if np.any(counts <= 0):
             empty = classes[np.argmin(counts)]
@@ -237,17 +242,13 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
         if np.any(~(factors > 0)) or not np.all(np.isfinite(factors)):
             raise ValueError(f"class_weight must be positive and finite for every class, got {self.class_weight}")
-        upper = float(self.C) * factors[codes] * (1.0 if weight is None else weight)
+        total = factors[codes] * (1.0 if weight is None else weight)
         order = np.argsort(codes, kind="stable")
         if weight is not None:
             order = order[weight[order] > 0]
         bounds = np.searchsorted(codes[order], np.arange(len(classes) + 1))
-        return TrainingSet(
-            order.astype(np.int64),
-            bounds.astype(np.int64),
-            np.ascontiguousarray(upper[order]),
-            np.ones(len(order)) if weight is None else weight[order],
-        )
+        weight = np.ascontiguousarray(total[order])
+        return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), float(self.C) * weight, weight)
 
     def _run(
         self,
@@ -268,7 +269,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             def progress(done: int, total: int, iterations: int, violation: float) -> bool:
                 if bar is not None:
                     bar(done, total, iterations, violation)
-                return tasks.report(done)
+                return tasks.report(done) and not (self._stop is not None and self._stop.is_set())
 
             raw = train(
                 tolerance=float(self.tol),
@@ -276,7 +277,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
                 time_limit=float("inf") if self.time_limit is None else float(self.time_limit),
                 budget_bytes=budget_bytes(self.cache_size, _useful_bytes(X)),
                 threads=thread_count(self.n_jobs),
-                progress=progress if bar is not None or tasks.listening else None,
+                progress=progress if bar is not None or tasks.listening or self._stop is not None else None,
             )
             if bar is not None:
                 left = raw["violation"] if measure == "violation" else relative_gap(raw["primal"], raw["dual"])
@@ -318,9 +319,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         """Return the core's numbers of the last support vectors, -1 where one is gone; None if they do not fit."""
         if not hasattr(self, "dual_coef_") or not np.array_equal(classes, self.classes_):
             return None
-        place = np.full(int(max(training.order.max(), self.support_.max(initial=0))) + 1, -1)
-        place[training.order] = np.arange(len(training.order))
-        example = place[self.support_]
+        example = training.place_of(self.support_)
         owner = np.repeat(np.arange(len(classes)), self.n_support_)
         known = example >= 0
         return example if np.array_equal(training.class_of(example[known]), owner[known]) else None
@@ -415,10 +414,10 @@ def seed_of(random_state: Any) -> int:
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
-def refuse_inseparable(solution: Solution) -> None:
-    """Raise ValueError when a hard margin was asked for that does not exist."""
+def refuse_inseparable(solution: Solution, size: float = 1e4) -> None:
+    """Raise ValueError when a hard margin was asked for that does not exist, or that ``size`` hides."""
     if solution.stop_reason == "unbounded" or "unbounded" in solution.status:
         raise ValueError(
-            "the data cannot be separated (or only by a margin below 1/10,000 of their size), so the hard "
+            f"the data cannot be separated (or only by a margin below 1/{size:,.0f} of their size), so the hard "
             "margin C=inf has no solution: use a finite C, or a kernel that separates the classes"
         )

@@ -94,6 +94,7 @@ class PairRounds:
             pair_problems(pair[None, :], self._training.bounds),
             self._training.upper,
             self._starts.get((int(pair[0]), int(pair[1]))),
+            None,
             self._refine,
             self._tolerance,
             self._max_iterations,
@@ -123,7 +124,7 @@ class PairRounds:
         """Return all pairs side by side, as the core would, with the decision matrix."""
         together = {
             name: np.concatenate([raw[name] for raw in self._raw])
-            for name in ("support", "beta", "intercept", "primal", "dual", "violation", "iterations")
+            for name in ("support", "beta", "held_out", "intercept", "primal", "dual", "violation", "iterations")
         }
         return together | {
             "starts": np.cumsum([0] + [len(raw["support"]) for raw in self._raw]),

@@ -19,7 +19,7 @@ class TrainingSet:
     order: Ints
     bounds: Ints  # class c is [bounds[c], bounds[c + 1])
     upper: Floats  # C_i of each example, in this order
-    weight: Floats  # sample weights, likewise; 1 where there are none
+    weight: Floats  # the same without C: class weight times sample weight
 
     @property
     def n_classes(self) -> int:
@@ -34,6 +34,12 @@ class TrainingSet:
     def class_of(self, examples: Ints) -> Ints:
         """Return the classes of some examples, by their numbers in the core."""
         return np.searchsorted(self.bounds, examples, side="right") - 1
+
+    def place_of(self, rows: Ints) -> Ints:
+        """Return the core's numbers of some rows of ``X``, -1 for those that take no part."""
+        place = np.full(int(max(self.order.max(), rows.max(initial=0))) + 1, -1)
+        place[self.order] = np.arange(len(self.order))
+        return place[rows]
 
 
 @dataclass(frozen=True)
@@ -66,12 +72,17 @@ class Solution:
 
 @dataclass(frozen=True)
 class BinarySolution(Solution):
-    """The solved binary problems: coefficients of problem p are ``[starts[p], starts[p + 1])``."""
+    """The solved binary problems: coefficients of problem p are ``[starts[p], starts[p + 1])``.
+
+    ``held_out`` has, problem after problem, each example's decision value by the machine without its fold; it is empty
+    if there were no folds.
+    """
 
     starts: Ints
     support: Ints
     beta: Floats
     intercept: Floats
+    held_out: Floats
 
     @property
     def problem(self) -> Ints:

@@ -123,6 +123,3 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
 
     def _shape(self, n_classes: int) -> tuple[int, int]:
         return n_classes, n_classes
-
-    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
-        return [((0, len(self.support_)), list(range(len(self.classes_))))]

@@ -8,12 +8,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 
-from polymargin.decision import adag, dag, vote_scores, votes
+from polymargin._threads import one_blas_thread
+from polymargin.decision import Sigmoids, adag, couple, dag, fit_sigmoids, pair_list, vote_scores, votes
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
+from polymargin.machines._folds import folds_of
+from polymargin.machines._kept import Kept
 from polymargin.machines._pairs import PairLayout, PairMachine, all_pairs
-from polymargin.machines._solution import Floats, Ints
+from polymargin.machines._solution import BinarySolution, Floats, Ints, TrainingSet
+
+_PAIRWISE_AT_ONCE = 1 << 24  # decision values of pairs held at once for probabilities: 128 MB
+
+
+def _couples(machine: Any) -> bool:
+    if machine.decision != "coupling":
+        raise AttributeError(
+            f"predict_proba needs decision='coupling' before fit; decision={machine.decision!r} has no probabilities"
+        )
+    return True
 
 
 @with_shared_documentation
@@ -29,13 +43,18 @@ class OneVsOneSVC(PairMachine):
     in its dual, and stops when the optimality conditions (22) hold to within ``tol``. All pairs share one kernel
     engine: a row of kernel values against a class is computed once for all pairs that need it.
 
+    With ``decision="coupling"`` the machine has probabilities. ``fit`` solves every pair again without each of five
+    folds, fits Platt's sigmoid :math:`1 / (1 + e^{Af + B})` to the decision values f of held-out examples, and
+    ``predict_proba`` couples the sigmoids of all pairs by the second method of Wu, Lin & Weng.
+
     Parameters
     ----------
     <C>
-    decision : {"votes", "dag", "adag"}, default="votes"
+    decision : {"votes", "dag", "adag", "coupling"}, default="votes"
         How the answers of the pairs become a class. ``"votes"``: most votes, a tie goes to the class that sorts
         first. ``"dag"``: ask (first, last) of the classes left and drop the loser, k - 1 questions. ``"adag"``:
-        a knock-out tournament, first against last, second against second-last, and so on.
+        a knock-out tournament, first against last, second against second-last, and so on. ``"coupling"``: the
+        largest probability.
     <parameters>
 
     Attributes
@@ -48,8 +67,12 @@ class OneVsOneSVC(PairMachine):
         Intercepts of the pairs.
     coef_ : ndarray of shape (k (k - 1) / 2, n_features)
         Weights of the features, for the linear kernel.
+    probA_ : ndarray of shape (k (k - 1) / 2,)
+        Slopes A of the sigmoids, never positive; with ``decision="coupling"``.
+    probB_ : ndarray of shape (k (k - 1) / 2,)
+        Their offsets B; with ``decision="coupling"``.
     n_iter_ : ndarray of shape (k (k - 1) / 2,)
-        Steps taken for each pair.
+        Steps taken for each pair, without those for the folds.
     primal_objective_ : float
         Primal objective, summed over the pairs.
     dual_objective_ : float
@@ -59,6 +82,11 @@ class OneVsOneSVC(PairMachine):
     References
     ----------
     <Hsu and Lin>
+    T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability estimates for multi-class classification by pairwise coupling",
+    Journal of Machine Learning Research 5, 2004.
+
+    H.-T. Lin, C.-J. Lin, R. C. Weng, "A note on Platt's probabilistic outputs for support vector machines", Machine
+    Learning 68, 2007, doi:10.1007/s10994-007-5018-6.
 
     Examples
     --------
@@ -70,11 +98,18 @@ class OneVsOneSVC(PairMachine):
     0.99
     >>> machine.converged_, machine.duality_gap_ < 1e-6
     (True, True)
+    >>> OneVsOneSVC(decision="coupling").fit(X, y).predict_proba(X[[0, 70]]).round(2)
+    array([[0.98, 0.01, 0.01],
+           [0.01, 0.52, 0.47]])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMachine._parameter_constraints,
-        "decision": [StrOptions({"votes", "dag", "adag"})],
+        "decision": [StrOptions({"votes", "dag", "adag", "coupling"})],
+    }
+    _kept = PairMachine._kept | {
+        "probA_": Kept("real", ("scores",), optional=True),
+        "probB_": Kept("real", ("scores",), optional=True),
     }
 
     def __init__(
@@ -117,6 +152,56 @@ class OneVsOneSVC(PairMachine):
     def _layout(self, n_classes: int) -> PairLayout:
         return all_pairs(n_classes)
 
+    # Probabilities.
+
+    def _folds(self, X: Matrix, training: TrainingSet) -> Ints | None:
+        return folds_of(X, training, self.random_state) if self.decision == "coupling" else None
+
+    def _store(self, X: Matrix, training: TrainingSet, solution: BinarySolution) -> None:
+        super()._store(X, training, solution)
+        if self.decision == "coupling":
+            self.probA_, self.probB_ = _fitted_sigmoids(training, solution.held_out)
+        else:  # those of an earlier fit
+            self.__dict__.pop("probA_", None)
+            self.__dict__.pop("probB_", None)
+
+    def _checked_state(self) -> None:
+        super()._checked_state()
+        if self.decision == "coupling" and not hasattr(self, "probA_"):
+            raise ValueError("decision='coupling' needs a machine that was fitted with it; fit again")
+
+    def _coupled(self, X: Matrix) -> Floats:
+        """Return the probabilities of each class, some rows at a time: their pairs may be many."""
+        n_classes = len(self.classes_)
+        out = np.empty((X.shape[0], n_classes))
+        rows = max(1, _PAIRWISE_AT_ONCE // len(self.intercept_))
+        for begin in range(0, len(out), rows):
+            values = self._sign(n_classes) * self._all_scores(X[begin : begin + rows])
+            with one_blas_thread():
+                out[begin : begin + rows] = couple(self._sigmoids.probabilities(values), n_classes)
+        return out
+
+    @property
+    def _sigmoids(self) -> Sigmoids:
+        return Sigmoids(self.probA_, self.probB_)
+
+    @available_if(_couples)
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class; only with ``decision="coupling"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Probabilities in the order of ``classes_``; each row sums to 1, and its largest entry is the class that
+            ``predict`` gives.
+        """
+        return self._coupled(self._checked_queries(X))
+
     # Deciding.
 
     def decision_function(self, X: Any) -> Floats:
@@ -132,11 +217,16 @@ class OneVsOneSVC(PairMachine):
         ndarray of shape (n_samples, k), or (n_samples,) for two classes
             The votes of each class plus its summed decision values squeezed into (-1/3, 1/3), which order classes
             with equally many votes; where that order contradicts ``predict``, the two scores change places. For two
-            classes the decision value, positive for the second.
+            classes the decision value, positive for the second. With ``decision="coupling"`` the probabilities, and
+            for two classes the logarithm of their ratio.
         """
         X = self._checked_queries(X)
-        values = self._all_scores(X)
         n_classes = len(self.classes_)
+        if self.decision == "coupling":
+            return (
+                self._coupled(X) if n_classes > 2 else self._sigmoids.second_class_log_odds(-self._all_scores(X)[:, 0])
+            )
+        values = self._all_scores(X)
         if n_classes == 2:
             return values[:, 0]
         return vote_scores(values, n_classes, self._decide_all(values))
@@ -167,6 +257,8 @@ class OneVsOneSVC(PairMachine):
         """
         X = self._checked_queries(X)
         n_classes = len(self.classes_)
+        if self.decision == "coupling":
+            return self.classes_[self._coupled(X).argmax(axis=1)]
         if n_classes == 2:
             return self.classes_[(self._all_scores(X)[:, 0] > 0).astype(np.intp)]
         in_core = self._kernel.kind in ("linear", "poly", "rbf", "sigmoid")
@@ -186,3 +278,13 @@ class OneVsOneSVC(PairMachine):
             return self._add_scores(X, rows, coefficients[None, :], blocks, out, vectors)[:, 0]
 
         return answer
+
+
+def _fitted_sigmoids(training: TrainingSet, held_out: Floats) -> Sigmoids:
+    """Fit the sigmoid of each pair to the values of its held-out examples, first those of its first class."""
+    of_class = [training.weight[begin:end] for begin, end in zip(training.bounds, training.bounds[1:], strict=False)]
+    pairs = pair_list(training.n_classes)
+    sizes = np.diff(training.bounds)[pairs]
+    positive = np.repeat(np.tile([True, False], len(pairs)), sizes.ravel())
+    weights = np.concatenate([of_class[c] for c in pairs.ravel()])
+    return fit_sigmoids(held_out, positive, weights, np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]))

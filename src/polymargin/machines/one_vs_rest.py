@@ -169,6 +169,3 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
     def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
         for _ in range(self._shape(n_classes)[1]):
             yield np.arange(len(owner))
-
-    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
-        return [((0, len(self.support_)), list(range(len(self.intercept_))))]

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 
-from polymargin.machines._data import Matrix, checked_examples
-from polymargin.machines._machine import KernelMachine
+from polymargin.machines._data import Matrix, check_squares, checked_examples
+from polymargin.machines._machine import KernelMachine, checked_weights
 from polymargin.machines.one_vs_rest import OneVsRestSVC
 from polymargin.machines.weston_watkins import WestonWatkinsSVC
 
@@ -74,7 +74,7 @@ def _seed(machine: Any, last: Any) -> None:
         setattr(machine, name, getattr(last, name))
 
 
-def known_cost(machine: Any, X: Any, y: Any) -> float:
+def known_cost(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Return the cost up to which the solution is known without a solver: every coefficient is at its limit.
 
     As long as no example reaches its margin, all of them pull with all their weight, so the scores are C times those
@@ -89,6 +89,8 @@ def known_cost(machine: Any, X: Any, y: Any) -> float:
         Training examples.
     y : array-like of shape (n_samples,)
         Their classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factors on C for each example; the machine's ``class_weight`` counts too.
 
     Returns
     -------
@@ -106,15 +108,19 @@ def known_cost(machine: Any, X: Any, y: Any) -> float:
     """
     if not isinstance(machine, WestonWatkinsSVC | OneVsRestSVC) or machine.kernel != "linear" or machine.bias == "free":
         raise ValueError("known_cost is for WestonWatkinsSVC and OneVsRestSVC with kernel='linear' and no free bias")
-    X, y = checked_examples(clone(machine), X, y, reset=True)
+    unit = clone(machine).set_params(C=1.0)
+    X, y = checked_examples(unit, X, y, reset=True)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    rows = np.arange(len(codes))
-    k = len(classes)
+    weight = None if sample_weight is None else checked_weights(sample_weight, X)
+    training = unit._training_set(codes, classes, weight)
+    X, codes = X[training.order], codes[training.order]
+    check_squares(X, training.order)
+    rows, k = np.arange(len(codes)), len(classes)
     together = isinstance(machine, WestonWatkinsSVC)
     B = np.full((len(codes), k), -1.0)
     B[rows, codes] = k - 1.0 if together else 1.0
-    scores = _scores(X, B, machine.bias == "regularized")
+    scores = _scores(X, training.upper[:, None] * B, machine.bias == "regularized")
     own = scores[rows, codes]
     if together:
         scores = own[:, None] - scores  # the margins; zero for the own class, which is never the largest

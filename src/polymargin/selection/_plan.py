@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from polymargin.machines._machine import KernelMachine
 
-KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0", "solver")  # the last says whether there is a matrix
 
 
 class NothingToShareError(Exception):

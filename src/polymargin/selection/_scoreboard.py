@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 FEWEST = 3  # folds before a candidate can be given up
-_NOT_DONE = {"test_scores": np.nan, "train_scores": np.nan, "fit_time": 0.0, "score_time": 0.0, "fit_error": None}
 
 
 class Scoreboard:
@@ -33,7 +32,10 @@ class Scoreboard:
 
         Where a candidate was given up, the score is not a number, so that it ranks last.
         """
-        return [outcome or dict(_NOT_DONE) for c in candidates for outcome in self.outcomes[c]]
+        outcomes = [outcome for c in candidates for outcome in self.outcomes[c]]
+        known = next(outcome for outcome in outcomes if outcome is not None)
+        nothing = dict.fromkeys(known, np.nan) | {"fit_error": None}
+        return [nothing if outcome is None else outcome for outcome in outcomes]
 
     def scores(self, candidate: int) -> NDArray[np.float64]:
         """Return the scores of a candidate up to the first fold that is missing."""

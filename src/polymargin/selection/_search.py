@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -18,18 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedShuffleSplit, check_cv
-from sklearn.model_selection._validation import _score, _warn_or_raise_about_fit_failures
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, _num_samples, column_or_1d
 
 from polymargin._memory import budget_bytes
 from polymargin._progress import count_bar
 from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples
 from polymargin.machines._kernel import Kernel, SharedKernel, resolve_gamma
+from polymargin.machines._linear import LINEAR_SOLVERS, chosen_solver
+from polymargin.selection._evaluation import Evaluation, Fold, in_threads
 from polymargin.selection._family import KernelFamily
-from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
+from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, plan
 from polymargin.selection._scoreboard import Scoreboard
 
 
@@ -104,8 +102,8 @@ class KernelSearchCV(GridSearchCV):
     >>> from polymargin.selection import KernelSearchCV
     >>> X, y = load_iris(return_X_y=True)
     >>> search = KernelSearchCV(CrammerSingerSVC(), {"C": [1, 8, 64], "gamma": [0.01, 0.1, 1]}, cv=10).fit(X, y)
-    >>> search.best_params_, round(search.best_score_, 3)
-    ({'C': 8, 'gamma': 0.1}, 0.98)
+    >>> search.best_params_, float(round(search.best_score_, 3))
+    ({'C': 64, 'gamma': 0.01}, 0.987)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -171,7 +169,9 @@ class KernelSearchCV(GridSearchCV):
         return self._search(shared, candidates, X, y, params)
 
     def _check_memory(self, shared: Plan, X: Any) -> None:
-        n = len(X) if hasattr(X, "__len__") else X.shape[0]
+        n = _num_samples(X)
+        if all(needs_no_kernel(group.machine, n) for group in shared.groups):
+            return
         cache_size = shared.groups[0].machine.cache_size
         # Every fold that is under way has its part of the matrix once more.
         needed = KernelFamily.bytes_needed(n) * (2 + thread_count(self.n_jobs)) // 2
@@ -224,6 +224,9 @@ class KernelSearchCV(GridSearchCV):
                 warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
             results = self._format_results([candidates[c] for c in which], self.n_splits_, outcomes)
         self.multimetric_ = isinstance(outcomes[0]["test_scores"], dict)
+        if callable(self.scoring) and self.multimetric_:  # what it measures is known only now
+            self._check_refit_for_multimetric(outcomes[0]["test_scores"])
+            refit_metric = self.refit
         self.cv_results_ = results
         if self.refit or not self.multimetric_:
             self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
@@ -242,7 +245,8 @@ class KernelSearchCV(GridSearchCV):
     # The evaluation.
 
     def _evaluate(self, shared: Plan, X: Any, y: Any, splits: list[Any], evaluation: Evaluation) -> None:
-        y = np.asarray(y)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
         folds = [
             Fold(
                 number,
@@ -255,12 +259,17 @@ class KernelSearchCV(GridSearchCV):
             )
             for number, (train, test) in enumerate(splits)
         ]
-        with one_blas_thread(), fold_threads(1 if self.early_stop else thread_count(self.n_jobs)) as each:
+        # A candidate is given up by what it reached on the folds before: then one after the other.
+        count = 1 if self.early_stop else thread_count(self.n_jobs)
+        with one_blas_thread(), in_threads(count, evaluation.stop) as each:
             for rows, of_rows in self._views(shared, X, y, folds):
                 family = KernelFamily(rows)
                 for group in shared.groups:
+                    if needs_no_kernel(group.machine, rows.shape[0]):
+                        each(partial(self._evaluate_path, rows, group, evaluation), of_rows)
+                        continue
                     for kernel, members in _by_kernel(group, rows, of_rows):
-                        each(partial(self._evaluate_fold, family.matrix(kernel), group, evaluation), members)
+                        each(partial(self._evaluate_fold, rows, family.matrix(kernel), group, evaluation), members)
 
     def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
         """Yield the examples as the machine gets to see them: once for all folds, or with steps before it for each."""
@@ -272,83 +281,39 @@ class KernelSearchCV(GridSearchCV):
             steps = clone(shared.steps).fit(_safe_indexing(X, fold.train), fold.y_train)
             yield checked_examples(machine, steps.transform(X), y, reset=True)[0], [fold]
 
-    def _evaluate_fold(self, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold) -> None:
-        kept = SharedKernel("precomputed", 0.0, 0.0, 0, *group.exactness(fold.y_train, fold.fit_params))
-        matrices = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
+    def _evaluate_fold(
+        self, X: Matrix, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold
+    ) -> None:
+        """Evaluate the candidates of a group on the part of the kernel matrix that belongs to a fold."""
+        exactness = group.exactness(fold.y_train, fold.fit_params)
+        kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
+        K_train, K_test = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
+        weight = fold.fit_params.get("sample_weight")
         for series in group.series:
-            evaluation.run(series, fold, kept, *matrices)
+            machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=1, verbose=0, warm_start=True)
+            evaluation.run(
+                series, fold, machine, K_train, K_test, lambda m: m._fit_again(K_train, fold.y_train, weight, kernel)
+            )
+        self._give_up(group, evaluation)
+
+    def _evaluate_path(self, X: Matrix, group: KernelGroup, evaluation: Evaluation, fold: Fold) -> None:
+        """Evaluate the candidates of a group without a kernel matrix."""
+        X_train, X_test = X[fold.train], X[fold.test]
+        for series in group.series:
+            machine = clone(series.machine).set_params(n_jobs=1, verbose=0, warm_start=True)
+            evaluation.run(
+                series, fold, machine, X_train, X_test, lambda m: m.fit(X_train, fold.y_train, **fold.fit_params)
+            )
+        self._give_up(group, evaluation)
+
+    def _give_up(self, group: KernelGroup, evaluation: Evaluation) -> None:
         if self.early_stop:
             evaluation.board.give_up([c for series in group.series for c in series.candidates], self.early_stop)
 
 
-@dataclass(frozen=True)
-class Fold:
-    """One division of the examples, with what belongs to each part."""
-
-    number: int
-    train: NDArray[np.int64]
-    test: NDArray[np.int64]
-    y_train: NDArray[Any]
-    y_test: NDArray[Any]
-    fit_params: dict[str, Any]
-    score_params: dict[str, Any]
-
-
-@dataclass
-class Evaluation:
-    """How a candidate is fitted and measured."""
-
-    scorer: Any
-    fit_params: dict[str, Any]
-    score_params: dict[str, Any]
-    with_train_score: bool
-    error_score: Any
-    board: Scoreboard
-    advanced: Callable[[], None] | None = None
-
-    def fit_parameters(self, X: Any, train: NDArray[np.int64]) -> dict[str, Any]:
-        """Return the parameters of ``fit`` that belong to a training part."""
-        return _check_method_params(X, params=self.fit_params, indices=train)
-
-    def score_parameters(self, X: Any, test: NDArray[np.int64]) -> dict[str, Any]:
-        """Return the parameters of the scorer that belong to a test part."""
-        return _check_method_params(X, params=self.score_params, indices=test)
-
-    def run(
-        self, series: Series, fold: Fold, kernel: SharedKernel, K_train: NDArray[Any], K_test: NDArray[Any]
-    ) -> None:
-        """Fit and measure the machines of a series on one fold, each started from the last."""
-        machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=1, verbose=0, warm_start=True)
-        for candidate, cost in zip(series.candidates, series.costs, strict=True):
-            if candidate not in self.board.given_up:
-                outcome = self._outcome(machine.set_params(C=cost), fold, kernel, K_train, K_test)
-                self.board.enter(candidate, fold.number, outcome)
-            if self.advanced is not None:
-                self.advanced()
-
-    def _outcome(
-        self, machine: Any, fold: Fold, kernel: SharedKernel, K_train: NDArray[Any], K_test: NDArray[Any]
-    ) -> dict[str, Any]:
-        started = time.perf_counter()
-        outcome: dict[str, Any] = {"fit_error": None, "n_test_samples": len(fold.test)}
-        try:
-            machine._fit_again(K_train, fold.y_train, fold.fit_params.get("sample_weight"), kernel)
-        except Exception:
-            if self.error_score == "raise":
-                raise
-            outcome["fit_error"] = traceback.format_exc()
-        fitted = time.perf_counter()
-        outcome["test_scores"] = self._measured(machine, K_test, fold.y_test, fold.score_params, outcome["fit_error"])
-        scored = time.perf_counter()
-        if self.with_train_score:
-            outcome["train_scores"] = self._measured(machine, K_train, fold.y_train, {}, outcome["fit_error"])
-        return {**outcome, "fit_time": fitted - started, "score_time": scored - fitted}
-
-    def _measured(self, machine: Any, K: NDArray[Any], y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:
-        if failed is None:
-            return _score(machine, K, y, self.scorer, params, self.error_score)
-        names = getattr(self.scorer, "_scorers", None)
-        return self.error_score if names is None else dict.fromkeys(names, self.error_score)
+def needs_no_kernel(machine: Any, n_examples: int) -> bool:
+    """Whether the machine is trained on the examples themselves."""
+    return hasattr(machine, "solver") and chosen_solver(machine, n_examples) in LINEAR_SOLVERS
 
 
 def _by_kernel(group: KernelGroup, rows: Matrix, folds: list[Fold]) -> Iterator[tuple[Kernel, list[Fold]]]:
@@ -361,34 +326,3 @@ def _by_kernel(group: KernelGroup, rows: Matrix, folds: list[Fold]) -> Iterator[
             weight = part[0].fit_params.get("sample_weight") if own else None
             gamma = resolve_gamma(machine.gamma, rows[part[0].train] if own else rows, weight)
         yield Kernel(machine.kernel, gamma, float(machine.coef0), int(machine.degree)), part
-
-
-def one_after_the_other(work: Callable[[Any], None], items: list[Any]) -> None:
-    """Call ``work`` for every item."""
-    for item in items:
-        work(item)
-
-
-@contextmanager
-def fold_threads(count: int) -> Iterator[Callable[[Callable[[Any], None], list[Any]], None]]:
-    """Yield ``each(work, items)``, which calls ``work`` for every item, in threads if there are several."""
-    if count == 1:
-        yield one_after_the_other
-        return
-    stopped = threading.Event()
-
-    def guarded(work: Callable[[Any], None], item: Any) -> None:
-        if not stopped.is_set():
-            work(item)
-
-    with ThreadPoolExecutor(count) as pool:
-
-        def each(work: Callable[[Any], None], items: list[Any]) -> None:
-            try:
-                for future in [pool.submit(guarded, work, item) for item in items]:
-                    future.result()
-            except BaseException:
-                stopped.set()
-                raise
-
-        yield each

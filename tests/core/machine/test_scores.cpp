@@ -105,6 +105,42 @@ TEST(sparse_scores_match_plain_loops) {
     }
 }
 
+template <class Real>
+void check_kernel_values(double accuracy) {
+    const Model model(700);
+    const Csr<Real, std::int64_t> x(model.x), vectors(model.vectors);
+    for (const auto& kernel : kKernels) {
+        for (const bool sparse : {false, true}) {
+            auto request = sparse ? model.request(kernel, x.view(), vectors.view())
+                                  : model.request(kernel, model.x.dense(), model.vectors.dense());
+            std::vector<Real> alone(model.rows.size() * 700), shared(alone.size());
+            kernel_values<Real>(request, alone, plain::blas(), Control());
+            request.threads = 3;
+            kernel_values<Real>(request, shared, plain::blas(), Control());
+            CHECK(alone == shared);
+            for (std::size_t i = 0; i < model.rows.size(); ++i) {
+                for (Index s = 0; s < 700; ++s) {
+                    const double k = fixtures::plain_kernel(kernel, model.x.row(model.rows[i]), model.vectors.row(s));
+                    CHECK_CLOSE(static_cast<double>(alone[i * 700 + s]), k, accuracy);
+                }
+            }
+        }
+    }
+}
+
+TEST(kernel_values_match_plain_loops) {
+    check_kernel_values<double>(1e-12);
+    check_kernel_values<float>(1e-4);
+}
+
+TEST(kernel_values_of_large_points_are_refused) {
+    Model model(20);
+    for (double& v : model.x.values) v *= 1e25;
+    const auto request = model.request(kKernels[1], model.x.dense(), model.vectors.dense());
+    std::vector<float> out(request.rows.size() * 20);
+    CHECK_THROWS(std::invalid_argument, "too large", kernel_values<float>(request, out, plain::blas(), Control()));
+}
+
 TEST(scores_do_not_depend_on_the_threads) {
     const Model model(1200);
     auto request = model.request(kKernels[0], model.x.dense(), model.vectors.dense());

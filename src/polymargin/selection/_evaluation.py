@@ -1,0 +1,137 @@
+"""How candidates are fitted and measured on the folds."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics._scorer import _PassthroughScorer
+from sklearn.model_selection._validation import _score
+from sklearn.utils.validation import _check_method_params
+
+from polymargin.machines._data import Matrix
+from polymargin.selection._plan import Series
+from polymargin.selection._scoreboard import Scoreboard
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the examples, with what belongs to each part."""
+
+    number: int
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+
+
+@dataclass
+class Evaluation:
+    """How a candidate is fitted and measured."""
+
+    scorer: Any
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+    with_train_score: bool
+    error_score: Any
+    board: Scoreboard
+    advanced: Callable[[], None] | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def fit_parameters(self, X: Any, train: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of ``fit`` that belong to a training part."""
+        return _check_method_params(X, params=self.fit_params, indices=train)
+
+    def score_parameters(self, X: Any, test: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of the scorer that belong to a test part."""
+        return _check_method_params(X, params=self.score_params, indices=test)
+
+    def run(
+        self,
+        series: Series,
+        fold: Fold,
+        machine: Any,
+        X_train: Matrix,
+        X_test: Matrix,
+        fit: Callable[[Any], Any],
+    ) -> None:
+        """Fit and measure the machines of a series on one fold, each started from the last."""
+        machine._stop = self.stop
+        for candidate, cost in zip(series.candidates, series.costs, strict=True):
+            if candidate not in self.board.given_up:
+                machine.C = cost
+                outcome = self._outcome(machine, fold, X_train, X_test, fit)
+                if self.stop.is_set():
+                    return  # the fit may not have come to its end
+                self.board.enter(candidate, fold.number, outcome)
+            if self.advanced is not None:
+                self.advanced()
+
+    def _outcome(
+        self, machine: Any, fold: Fold, X_train: Matrix, X_test: Matrix, fit: Callable[[Any], Any]
+    ) -> dict[str, Any]:
+        started = time.perf_counter()
+        outcome: dict[str, Any] = {"fit_error": None, "n_test_samples": len(fold.test)}
+        try:
+            fit(machine)
+        except Exception:
+            if self.error_score == "raise":
+                raise
+            outcome["fit_error"] = traceback.format_exc()
+        fitted = time.perf_counter()
+        outcome["test_scores"] = self._measured(machine, X_test, fold.y_test, fold.score_params, outcome["fit_error"])
+        scored = time.perf_counter()
+        if self.with_train_score:
+            outcome["train_scores"] = self._measured(machine, X_train, fold.y_train, {}, outcome["fit_error"])
+        return {**outcome, "fit_time": fitted - started, "score_time": scored - fitted}
+
+    def _measured(self, machine: Any, K: NDArray[Any], y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:
+        if failed is None:
+            if isinstance(self.scorer, _PassthroughScorer) and not params:
+                return float(np.mean(machine.predict(K) == y))  # what `score` says, without looking at y again
+            return _score(machine, K, y, self.scorer, params, self.error_score)
+        names = getattr(self.scorer, "_scorers", None)
+        return self.error_score if names is None else dict.fromkeys(names, self.error_score)
+
+
+def one_after_the_other(work: Callable[[Any], None], items: list[Any]) -> None:
+    """Call ``work`` for every item."""
+    for item in items:
+        work(item)
+
+
+@contextmanager
+def in_threads(count: int, stop: threading.Event) -> Iterator[Callable[[Callable[[Any], None], list[Any]], None]]:
+    """Yield ``each(work, items)``, which calls ``work`` for every item, in threads if there are several.
+
+    When something goes wrong, Ctrl-C included, ``stop`` tells the work that is under way.
+    """
+    if count == 1:
+        yield one_after_the_other
+        return
+
+    def guarded(work: Callable[[Any], None], item: Any) -> None:
+        if not stop.is_set():
+            work(item)
+
+    with ThreadPoolExecutor(count) as pool:
+
+        def each(work: Callable[[Any], None], items: list[Any]) -> None:
+            try:
+                for future in [pool.submit(guarded, work, item) for item in items]:
+                    future.result()
+            except BaseException:
+                stop.set()
+                raise
+
+        yield each

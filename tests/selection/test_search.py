@@ -1,0 +1,351 @@
+"""KernelSearchCV: the answers of scikit-learn's search, for less work."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from reference.data import digits, iris, overlapping, wine
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import accuracy_score, f1_score, make_scorer
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.selection import KernelSearchCV, _family, hsu_lin_grid
+
+MACHINES = [
+    OneVsOneSVC(),
+    OneVsOneSVC(decision="dag"),
+    OneVsOneSVC(decision="coupling"),
+    OneVsRestSVC(),
+    WestonWatkinsSVC(),
+    CrammerSingerSVC(),
+    CrammerSingerSVC(bias="free"),
+    UncertaintySVC(min_distance=float("inf")),
+]
+GRID = {"C": [8.0, 0.5, 64.0], "gamma": [0.02, 0.5]}
+FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
+
+
+def exact(machine):
+    """A machine so exact that starts and orders do not show in its predictions."""
+    return clone(machine).set_params(tol=1e-6)
+
+
+def both(estimator, grid, X, y, *, fit_params=None, **options):
+    options = {"cv": FOLDS} | options
+    ours = KernelSearchCV(estimator, grid, **options).fit(X, y, **(fit_params or {}))
+    theirs = GridSearchCV(estimator, grid, **options).fit(X, y, **(fit_params or {}))
+    return ours, theirs
+
+
+def assert_same_results(ours, theirs):
+    timing = ("mean_fit_time", "std_fit_time", "mean_score_time", "std_score_time")
+    assert list(ours.cv_results_) == list(theirs.cv_results_)
+    for name, expected in theirs.cv_results_.items():
+        if name in timing:
+            assert np.all(ours.cv_results_[name] >= 0)
+        elif name == "params":
+            assert ours.cv_results_[name] == expected
+        else:
+            np.testing.assert_array_equal(ours.cv_results_[name], expected, err_msg=name)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == theirs.best_score_
+    assert ours.best_index_ == theirs.best_index_
+    assert ours.n_splits_ == theirs.n_splits_
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+def test_every_machine_gets_the_scores_of_plain_search(machine):
+    X, y = overlapping(n=240)
+    ours, theirs = both(exact(machine), GRID, X, y)
+    assert_same_results(ours, theirs)
+    assert ours.shared_
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("machine", "grid"),
+    [
+        (OneVsOneSVC(kernel="poly", coef0=1.0), {"C": [0.1, 1], "degree": [2, 3], "gamma": ["scale", 0.1]}),
+        (CrammerSingerSVC(kernel="sigmoid"), {"C": [0.1, 1], "gamma": [0.01], "coef0": [0.0, 0.5]}),
+        (WestonWatkinsSVC(kernel="linear"), {"C": [0.1, 1, 10]}),
+        (OneVsRestSVC(kernel="linear", bias=None), {"C": [0.1, 1, 10]}),
+        (OneVsOneSVC(), [{"kernel": ["rbf"], "C": [1, 10], "gamma": ["auto", "scale"]}, {"kernel": ["linear"]}]),
+        (CrammerSingerSVC(), {"bias": [None, "regularized", "free"], "C": [1, 4], "class_weight": [None, "balanced"]}),
+        (OneVsOneSVC(), {"decision": ["votes", "dag", "adag"], "C": [1, 4]}),
+        (OneVsOneSVC(kernel=lambda A, B: (1 + A @ B.T) ** 2), {"C": [0.1, 1]}),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_every_kernel_and_parameter(machine, grid):
+    X, y = wine()
+    ours, theirs = both(exact(machine), grid, X, y)
+    assert_same_results(ours, theirs)
+
+
+def test_a_precomputed_kernel():
+    X, y = iris()
+    K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    assert_same_results(*both(exact(OneVsOneSVC(kernel="precomputed")), {"C": [0.1, 1, 10]}, K, y))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_sparse_rows(kernel):
+    X, y = digits()
+    X = sp.csr_matrix(X[:300])
+    assert_same_results(*both(exact(CrammerSingerSVC(kernel=kernel)), {"C": [1, 8], "gamma": [0.01, 0.1]}, X, y[:300]))
+
+
+def test_single_precision_beyond_a_thousand_examples():
+    X, y = overlapping(n=1400)
+    ours, theirs = both(OneVsOneSVC(tol=1e-5), GRID, X, y)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=2.1 / len(y)
+    )
+
+
+def test_a_pipeline_is_fitted_fold_by_fold():
+    X, y = wine()
+    X = X * np.logspace(0, 3, X.shape[1])
+    pipeline = make_pipeline(StandardScaler(), exact(CrammerSingerSVC()))
+    grid = {"crammersingersvc__C": [1, 8], "crammersingersvc__gamma": [0.01, 0.1, "scale"]}
+    ours, theirs = both(pipeline, grid, X, y)
+    assert ours.shared_
+    assert_same_results(ours, theirs)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_a_grid_over_earlier_steps_is_searched_plainly():
+    X, y = iris()
+    pipeline = make_pipeline(StandardScaler(), exact(OneVsOneSVC()))
+    grid = {"standardscaler__with_mean": [True, False], "onevsonesvc__C": [1, 8]}
+    with pytest.warns(UserWarning, match="standardscaler__with_mean changes what comes before"):
+        ours = KernelSearchCV(pipeline, grid, cv=FOLDS).fit(X, y)
+    assert not ours.shared_
+    assert_same_results(ours, GridSearchCV(pipeline, grid, cv=FOLDS).fit(X, y))
+
+
+def test_other_estimators_are_searched_plainly():
+    X, y = iris()
+    with pytest.warns(UserWarning, match="SVC is not a kernel machine of this package"):
+        ours = KernelSearchCV(SVC(), {"C": [1, 8]}, cv=FOLDS).fit(X, y)
+    assert_same_results(ours, GridSearchCV(SVC(), {"C": [1, 8]}, cv=FOLDS).fit(X, y))
+
+
+def test_too_little_memory_is_said_and_searched_plainly():
+    X, y = iris()
+    machine = exact(OneVsOneSVC(cache_size=0.3))
+    with pytest.warns(UserWarning, match=r"kernel matrices of 150 examples take 1 MB, more than cache_size=0\.3"):
+        ours = KernelSearchCV(machine, {"C": [1, 8]}, cv=FOLDS).fit(X, y)
+    assert not ours.shared_
+    assert_same_results(ours, GridSearchCV(machine, {"C": [1, 8]}, cv=FOLDS).fit(X, y))
+
+
+def test_large_linear_data_need_no_kernel_matrix(monkeypatch):
+    X, y = digits()
+    machine = CrammerSingerSVC(kernel="linear", cache_size=1, tol=1e-6)
+    monkeypatch.setattr(_family, "scalar_products", None)  # not to be called
+    ours, theirs = both(machine, {"C": [0.01, 0.1, 1]}, X, y, cv=3)
+    assert ours.shared_
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1.1 / len(y)
+    )
+
+
+def two_scores(machine, X, y):
+    return {"rate": machine.score(X, y), "errors": -np.sum(machine.predict(X) != y)}
+
+
+@pytest.mark.parametrize(
+    ("scoring", "refit"),
+    [
+        ("f1_macro", True),
+        (make_scorer(f1_score, average="macro"), True),
+        (["accuracy", "f1_macro"], "f1_macro"),
+        ({"a": "accuracy", "b": make_scorer(accuracy_score)}, "b"),
+        (two_scores, "errors"),
+        ("accuracy", lambda results: int(np.argmin(results["rank_test_score"]))),
+    ],
+    ids=str,
+)
+def test_every_way_of_scoring(scoring, refit):
+    X, y = overlapping(n=200)
+    options = {"scoring": scoring, "refit": refit, "return_train_score": True, "cv": FOLDS}
+    ours = KernelSearchCV(exact(OneVsOneSVC()), GRID, **options).fit(X, y)
+    theirs = GridSearchCV(exact(OneVsOneSVC()), GRID, **options).fit(X, y)
+    assert ours.best_params_ == theirs.best_params_
+    for name, expected in theirs.cv_results_.items():
+        if "test" in name or "train" in name:
+            np.testing.assert_array_equal(ours.cv_results_[name], expected, err_msg=name)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_weights_and_groups_go_where_they_belong():
+    X, y = overlapping(n=200)
+    rng = np.random.default_rng(0)
+    fit_params = {"sample_weight": rng.integers(1, 4, len(y)).astype(float), "groups": rng.integers(0, 8, len(y))}
+    assert_same_results(*both(exact(OneVsOneSVC()), GRID, X, y, cv=GroupKFold(4), fit_params=fit_params))
+
+
+@pytest.mark.parametrize("cv", [3, ShuffleSplit(2, random_state=0), [(np.arange(0, 150, 2), np.arange(1, 150, 2))]])
+def test_every_kind_of_folds(cv):
+    X, y = iris()
+    assert_same_results(*both(exact(OneVsOneSVC()), GRID, X, y, cv=cv))
+
+
+def test_a_share_is_held_out_once_by_class():
+    X, y = iris()
+    search = KernelSearchCV(OneVsOneSVC(), GRID, cv=0.3, refit=False).fit(X, y)
+    assert search.n_splits_ == 1
+    assert set(np.round(45 * search.cv_results_["split0_test_score"], 9) % 1) == {0.0}
+
+
+def test_distances_are_computed_once_and_each_kernel_once(monkeypatch):
+    counted = {"distances": 0, "kernels": 0}
+    distances, made = _family.squared_distances, _family.KernelFamily._made
+
+    def count_distances(*arguments):
+        counted["distances"] += 1
+        return distances(*arguments)
+
+    def count_kernels(*arguments):
+        counted["kernels"] += 1
+        return made(*arguments)
+
+    monkeypatch.setattr(_family, "squared_distances", count_distances)
+    monkeypatch.setattr(_family.KernelFamily, "_made", count_kernels)
+    X, y = overlapping(n=200)
+    KernelSearchCV(OneVsOneSVC(), {"C": [1, 2, 4], "gamma": [0.1, 0.2, 0.3], "decision": ["votes", "dag"]}).fit(X, y)
+    assert counted == {"distances": 1, "kernels": 3}
+
+
+def test_threads_do_not_change_the_result():
+    X, y = overlapping(n=300)
+    one, two = (KernelSearchCV(CrammerSingerSVC(), GRID, cv=FOLDS, n_jobs=n).fit(X, y) for n in (1, 2))
+    for name in one.cv_results_:
+        if "score" in name and "time" not in name:
+            np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_results_make_a_table():
+    X, y = iris()
+    table = pd.DataFrame(KernelSearchCV(OneVsOneSVC(), GRID).fit(X, y).cv_results_)
+    assert len(table) == 6
+    assert set(table["param_C"]) == {0.5, 8.0, 64.0}
+
+
+def test_a_candidate_that_cannot_be_fitted_gets_the_error_score():
+    X, y = iris()
+    X, y = np.vstack([X, X]), np.concatenate([y, (y + 1) % 3])  # nobody separates a point from itself
+    grid = {"C": [1.0, float("inf")], "gamma": [0.1]}
+    with pytest.warns(FitFailedWarning, match="separa"):
+        search = KernelSearchCV(OneVsOneSVC(), grid, cv=FOLDS).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]
+    assert search.best_params_["C"] == 1.0
+    with pytest.raises(ValueError, match="separa"):
+        KernelSearchCV(OneVsOneSVC(), grid, cv=FOLDS, error_score="raise").fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_keeps_what_is_done(n_jobs):
+    X, y = iris()
+    calls = []
+
+    def interrupting(machine, X, y):
+        calls.append(machine.C)
+        if len(calls) == 200:
+            os.kill(os.getpid(), signal.SIGINT)
+        return machine.score(X, y)
+
+    search = KernelSearchCV(OneVsOneSVC(), hsu_lin_grid(), cv=FOLDS, scoring=interrupting, n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    finished = search.cv_results_["params"]
+    assert 15 <= len(finished) < 200
+    assert search.best_params_ in finished
+    assert not hasattr(search, "best_estimator_")
+
+
+def test_a_fit_under_way_in_a_thread_ends_soon_after_ctrl_c():
+    X, y = digits()
+    search = KernelSearchCV(CrammerSingerSVC(tol=1e-9), {"C": [1e5], "gamma": [1e-5]}, cv=FOLDS, n_jobs=2)
+    times = []
+
+    def interrupt():
+        times.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.5, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert time.perf_counter() - times[0] < 5
+
+
+def test_hopeless_candidates_are_given_up_only_if_asked():
+    X, y = overlapping(n=300)
+    grid = {"C": [1e-6, 1.0], "gamma": [0.05]}
+    cv = StratifiedKFold(8, shuffle=True, random_state=0)
+    search = KernelSearchCV(exact(OneVsOneSVC()), grid, cv=cv, early_stop=0.01).fit(X, y)
+    plain = GridSearchCV(exact(OneVsOneSVC()), grid, cv=cv).fit(X, y)
+    assert search.best_params_ == plain.best_params_
+    assert search.best_score_ == plain.best_score_
+    assert np.isnan(search.cv_results_["split7_test_score"]).tolist() == [True, False]
+    assert not np.isnan(search.cv_results_["split2_test_score"]).any()
+    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
+
+
+def test_progress_with_the_time_left(capsys):
+    X, y = iris()
+    KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, verbose=1).fit(X, y)
+    assert "24/24 fits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"early_stop": 2.0}, "early_stop"),
+        ({"cv": 1.5}, "cv"),
+        ({"param_grid": {"C": []}}, "C"),
+        ({"param_grid": {"nonsense": [1]}}, "nonsense"),
+    ],
+)
+def test_bad_settings_are_named(options, message):
+    X, y = iris()
+    settings = {"estimator": OneVsOneSVC(), "param_grid": GRID} | options
+    with pytest.raises(ValueError, match=message):
+        KernelSearchCV(**settings).fit(X, y)
+
+
+def test_bad_data_are_refused_before_any_fit():
+    X, y = iris()
+    X = X.copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN at row 3, column 1"):
+        KernelSearchCV(OneVsOneSVC(), GRID).fit(X, y)
+
+
+def test_the_search_can_be_cloned_and_has_no_warnings():
+    X, y = iris()
+    search = clone(KernelSearchCV(OneVsOneSVC(), GRID, early_stop=0.05, cv=4))
+    assert search.get_params()["early_stop"] == 0.05
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X, y)
+
+
+def test_the_grid_of_hsu_and_lin():
+    grid = hsu_lin_grid()
+    assert [len(values) for values in grid.values()] == [15, 15]
+    assert (grid["C"][0], grid["C"][-1]) == (0.25, 4096)
+    assert (grid["gamma"][0], grid["gamma"][-1]) == (2**-10, 16)
