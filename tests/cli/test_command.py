@@ -123,7 +123,10 @@ def test_the_options_of_svm_train_mean_what_they_mean_there(folder, run):
         np.testing.assert_array_equal(found.predict(X), expected.predict(X))
 
 
-@pytest.mark.parametrize("name", ["one-vs-rest", "weston-watkins", "crammer-singer", "uncertainty", "OneVsOneSVC"])
+@pytest.mark.parametrize(
+    "name",
+    ["one-vs-rest", "weston-watkins", "crammer-singer", "uncertainty", "softmax", "linear-program", "OneVsOneSVC"],
+)
 def test_every_machine(name, folder, run, told):
     assert run("train", "-a", name, "-g", 0.005, "train.svm", "model")[0] == 0
     assert (
@@ -153,7 +156,7 @@ def test_a_precomputed_kernel_in_libsvms_format(folder, run, told):
     assert told("predict", "kernel.npz", "model")["labels"] == labels
     code, _, err = run("train", "-t", 4, "train.svm", "model")
     assert code == 1
-    assert "kernel values" in err
+    assert "expected 0:1 in example 1, got 0:0" in err
 
 
 # Predictions
@@ -170,9 +173,14 @@ def test_scores_and_probabilities(folder, run, told):
     np.testing.assert_array_equal(table[:, 1:], machine.decision_function(X))
     np.testing.assert_array_equal(table[:, 0], machine.predict(X))
     assert np.array_equal(told("predict", "--values", "test.svm", "model")["scores"], table[:, 1:])
-    if not hasattr(machine, "predict_proba"):
-        code, _, err = run("predict", "-b", 1, "test.svm", "model", "output")
-        assert (code, "has no probabilities" in err, "hint: train it with -b 1" in err) == (1, True, True)
+    code, _, err = run("predict", "-b", 1, "test.svm", "model", "output")
+    assert (code, "has no probabilities" in err, "hint: train it with -b 1" in err) == (1, True, True)
+    for machine in ("one-vs-one", "softmax"):
+        assert run("train", "-a", machine, "-b", 1, "-g", 0.001, "train.svm", "model")[0] == 0
+        assert run("predict", "-b", 1, "test.svm", "model", "output")[0] == 0
+        table = np.array([line.split() for line in lines(folder / "output")[1:]], dtype=float)
+        np.testing.assert_allclose(table[:, 1:].sum(axis=1), 1)
+        np.testing.assert_array_equal(table[:, 0] - 1, table[:, 1:].argmax(axis=1))
 
 
 def test_labels_on_standard_output_and_the_rate_beside(folder, run):
@@ -251,7 +259,7 @@ WRONG_USAGE = {
     "train --bogus train.svm": "No such option",
     "train -t 5 train.svm": "-t 5: expected a kernel from 0 to 4",
     "train -g abc train.svm": "-g abc: expected a number, auto or scale",
-    "train -c abc train.svm": "abc",
+    "train -c abc train.svm": "'-c'",
     "train -s 3 train.svm": "-s 3: polymargin trains classifiers",
     "train -a nearest train.svm": "-a nearest: there is no such machine",
     "train --set bias=free train.svm": "OneVsOneSVC has no such parameter",
@@ -328,7 +336,7 @@ def test_an_error_that_nobody_expected_is_told_in_the_same_form(folder, run, mon
     def broken(*_, **__):
         raise KeyError("inside")
 
-    monkeypatch.setattr("polymargin.cli.check.summary_of", broken)
+    monkeypatch.setattr(sys.modules["polymargin.cli.check"], "summary_of", broken)
     assert run("check", "train.svm") == (1, "", "error: KeyError: 'inside'\n")
 
 
@@ -353,33 +361,36 @@ def test_a_thousand_mutations_through_the_command(folder, run):
 # Processes
 
 
-def process(*arguments, **options):
-    command = [sys.executable, "-m", "polymargin", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+STARTED = "import sys; from polymargin.cli import main; print('ready', file=sys.stderr, flush=True); sys.exit(main())"
+
+
+def process(*arguments, program=("-m", "polymargin")):
+    command = [sys.executable, *program, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("command", ["train", "tune", "easy"])
 def test_ctrl_c_is_130_without_a_traceback_or_a_partial_file(command, folder):
     X, y = digits()
     rng = np.random.default_rng(0)
-    dump_svmlight_file(
-        np.vstack([X] * 4) + rng.normal(size=(4 * len(X), 64)), np.tile(y, 4), "long.svm", zero_based=False
-    )
+    X, y = np.vstack([X] * 4) + rng.normal(size=(4 * len(X), 64)), np.tile(y, 4)
+    dump_svmlight_file(X, y, "long.svm", zero_based=False)
     options = ["-c", "1e6", "-e", "1e-9"] if command == "train" else []
     before = sorted(folder.iterdir())
-    with process(command, *options, "long.svm") as running:
-        time.sleep(4)
+    with process(command, *options, "long.svm", program=("-c", STARTED)) as running:
+        assert running.stderr.readline() == "ready\n"
+        time.sleep(2)
         assert running.poll() is None, running.stderr.read()
-        began = time.perf_counter()
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=20)
     assert running.returncode == 130
-    assert time.perf_counter() - began < 10
     assert (out, err) == ("", "")
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_reader_that_goes_away(folder):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away(unbuffered, folder, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     X, y = digits()
     dump_svmlight_file(X, y, "digits.svm", zero_based=False)
     with process("scale", "digits.svm") as running:

@@ -10,7 +10,15 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.storage import export_onnx
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -31,6 +39,9 @@ MACHINES = {
     "weston-watkins": WestonWatkinsSVC(),
     "crammer-singer": CrammerSingerSVC(),
     "uncertainty": UncertaintySVC(min_distance=np.inf),
+    "linear-program": LinearProgramSVC(),
+    "softmax": SoftmaxSVC(),
+    "softmax-one-vs-rest": SoftmaxSVC(strategy="one-vs-rest"),
 }
 
 
@@ -46,7 +57,7 @@ def agrees(machine, X, folder):
     machine.set_params(tol=1e-12)
     expected = machine.decision_function(X)
     np.testing.assert_array_equal(labels, machine.predict(X))
-    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
     assert scores.shape == expected.shape
 
 
@@ -88,6 +99,8 @@ def test_what_has_no_graph_is_refused(tmp_path, monkeypatch):
     X, y = iris()
     with pytest.raises(ValueError, match="kernel='precomputed'"):
         export_onnx(OneVsOneSVC(kernel=lambda A, B: A @ B.T).fit(X, y), tmp_path / "m")
+    with pytest.raises(ValueError, match=r"set_params\(decision='votes'\)"):
+        export_onnx(OneVsOneSVC(decision="coupling").fit(X, y), tmp_path / "m")
     with pytest.raises(TypeError, match="not dict"):
         export_onnx({}, tmp_path / "m")
     with pytest.raises(ValueError, match="not fitted"):

@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,17 @@ class Printer:
         """Print the document, if that was asked for."""
         if self.as_json:
             typer.echo(json_text(self._document))
+
+
+def write_out(parts: Iterable[bytes]) -> None:
+    """Write to standard output, all of it: where that is not buffered, one call may write less than it was given."""
+    sys.stdout.flush()
+    stream = sys.stdout.buffer
+    for part in parts:
+        left = memoryview(part)
+        while left:
+            left = left[stream.write(left) :]
+    stream.flush()
 
 
 def json_text(document: Any) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polymargin._errors import with_hint
 from polymargin.cli import _options as option
 from polymargin.cli._data import load_queries, rate
-from polymargin.cli._messages import Printer
+from polymargin.cli._messages import Printer, write_out
 from polymargin.storage._files import replace_whole
 from polymargin.storage._labels import label_text
 
@@ -51,8 +51,7 @@ def predict(
     elif as_json:
         printer.note(labels=predicted, **({} if scores is None else {"classes": machine.classes_, "scores": scores}))
     else:
-        for part in prediction_text(predicted, scores, machine.classes_):
-            typer.echo(part, nl=False)
+        write_out(prediction_text(predicted, scores, machine.classes_))
     say_rate(predicted, examples.y, printer, to_standard_error=output is None)
     printer.close()
 

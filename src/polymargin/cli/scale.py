@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from polymargin.cli import _options as option
-from polymargin.cli._messages import Printer
+from polymargin.cli._messages import Printer, write_out
 from polymargin.storage._files import replace_whole
 from polymargin.storage.data_files import read_examples, svmlight_text
 from polymargin.storage.range_file import Ranges, read_ranges
@@ -43,8 +43,7 @@ def scale(
     ranges = Ranges.of(examples.X, lower, upper) if restore is None else read_ranges(restore)
     parts = svmlight_text(ranges.apply(examples.X), examples.y)
     if output is None:
-        for part in parts:
-            typer.echo(part, nl=False)
+        write_out(parts)
     else:
         replace_whole(output, parts)
     if save is not None:

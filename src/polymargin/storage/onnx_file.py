@@ -180,8 +180,9 @@ def _kernel_values(graph: _Graph, machine: Any) -> str:
 def _decision(graph: _Graph, machine: Any, values: str) -> tuple[str, str]:
     k = len(machine.classes_)
     if k == 2:
-        last = graph.constant(np.array(len(machine.intercept_) - 1, dtype=np.int64))
-        score = graph("Gather", values, last, axis=1)
+        each = np.eye(len(machine.intercept_))
+        weights = each[:, 0] if isinstance(machine, PairMachine) else machine._binary_score(each)  # it is linear
+        score = graph("MatMul", values, graph.constant(np.ascontiguousarray(weights)))
         return graph("Cast", graph("Greater", score, graph.constant(0.0)), to=_INT64), score
     if isinstance(machine, UncertaintySVC):
         return _nearest_column(graph, values, machine.decision_matrix_)
