@@ -26,6 +26,7 @@ MAY_INCLUDE = {
     "problem": {"problem", "kernel", "support"},
     "solver": {"solver", "problem", "linear", "kernel", "support"},
     "machine": {"machine", "solver", "problem", "linear", "kernel", "support"},
+    "storage": {"storage", "support"},
 }
 MACHINE_NAMES = re.compile(
     r"one.?vs.?(one|rest|all)|one.?against|weston|watkins|crammer|singer|softmax|uncertainty|linear.?program"
@@ -128,7 +129,10 @@ def test_optional_libraries_are_imported_where_they_are_used(path):
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-    assert not top & {"rich", "pandas", "polars", "matplotlib", "jinja2", "typer"}
+    command = (
+        {"typer"} if in_folder(path, PACKAGE) in ("cli", "__main__.py") else set()
+    )  # made of it, imported by nobody
+    assert not top & ({"rich", "pandas", "polars", "matplotlib", "jinja2", "onnx", "typer"} - command)
 
 
 def modules_after(statement):

@@ -52,5 +52,7 @@ void bind_session(nb::module_& m);
 void bind_exact_step(nb::module_& m);
 void bind_train_linear(nb::module_& m);
 void bind_scores(nb::module_& m);
+void bind_storage(nb::module_& m);
+void bind_runtime(nb::module_& m);
 
 }  // namespace polymargin::bindings

@@ -7,4 +7,6 @@ NB_MODULE(_core, m) {
     polymargin::bindings::bind_exact_step(m);
     polymargin::bindings::bind_train_linear(m);
     polymargin::bindings::bind_scores(m);
+    polymargin::bindings::bind_storage(m);
+    polymargin::bindings::bind_runtime(m);
 }

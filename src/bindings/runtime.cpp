@@ -1,7 +1,16 @@
+#include <nanobind/stl/string.h>
+
 #include <chrono>
 #include <string>
 
 #include "bindings.hpp"
+#include "support/instruction_set.hpp"
+
+#if defined(__clang__)
+#define POLYMARGIN_COMPILER "Clang " __clang_version__
+#else
+#define POLYMARGIN_COMPILER "GCC " __VERSION__
+#endif
 
 namespace polymargin::bindings {
 namespace {
@@ -56,6 +65,11 @@ void run_without_gil(const std::function<void()>& work, Control& control, const 
         run_watched(work, control, poll);
     }
     if (interrupted) throw nb::python_error();
+}
+
+void bind_runtime(nb::module_& m) {
+    m.def("instruction_set", [] { return std::string(instruction_set()); }, "Return what the vectorised loops run on.");
+    m.def("compiler", [] { return std::string(POLYMARGIN_COMPILER); }, "Return what the core was compiled with.");
 }
 
 }  // namespace polymargin::bindings

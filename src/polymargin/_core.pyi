@@ -79,3 +79,20 @@ def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(Non
     """
     Add the scores of some rows to `out`; each support vector's kernel values are computed once.
     """
+
+class SvmlightReader:
+    """A reader of the text format of svmlight and LIBSVM."""
+
+    def __init__(self, zero_based: bool) -> None: ...
+
+    def feed(self, text: bytes) -> None:
+        """Read a piece of the text; ValueError names line and column."""
+
+    def finish(self) -> tuple:
+        """Return labels, row starts, columns, values and the number of features."""
+
+def instruction_set() -> str:
+    """Return what the vectorised loops run on."""
+
+def compiler() -> str:
+    """Return what the core was compiled with."""

@@ -14,6 +14,7 @@ def progress_bar(title: str, verbose: int, measure: str = "violation") -> Iterat
     if not verbose:
         yield None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -23,7 +24,7 @@ def progress_bar(title: str, verbose: int, measure: str = "violation") -> Iterat
         TextColumn("problems  {task.fields[iterations]:,} steps  " + measure + " {task.fields[violation]:.2g}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:  # standard output is for results
         task = bar.add_task(title, total=None, iterations=0, violation=float("inf"))
 
         def report(done: int, total: int, iterations: int, violation: float) -> None:
@@ -38,6 +39,7 @@ def count_bar(title: str, verbose: int, total: int, unit: str) -> Iterator[Calla
     if not verbose:
         yield None
         return
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -56,6 +58,6 @@ def count_bar(title: str, verbose: int, total: int, unit: str) -> Iterator[Calla
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:  # standard output is for results
         task = bar.add_task(title, total=total)
         yield lambda: bar.advance(task)

@@ -1,6 +1,10 @@
 """Small data sets, scaled so that kernels behave; every call returns fresh arrays."""
 
+import os
+from pathlib import Path
+
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs, make_classification
 
 
@@ -52,3 +56,12 @@ def random_classes(k, n=80, n_features=4, seed=0):
 
 
 DATA_SETS = {"iris": iris, "wine": wine, "digits": lambda: digits(500)}
+
+
+def paper_file(name, part):
+    """Return the file of a data set of the papers, or skip the test: they are not part of the repository."""
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    path = Path(os.environ.get("POLYMARGIN_DATA", default)) / name / f"{name}.{part}.svm.bz2"
+    if not path.exists():
+        pytest.skip(f"the data of the papers are not there: {path.name}; POLYMARGIN_DATA names their folder")
+    return path

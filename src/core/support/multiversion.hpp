@@ -5,6 +5,7 @@
 /// indirect functions, sanitizer builds, which resolve before their runtime is ready) it is one plain function.
 #if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__)
+#define POLYMARGIN_HAS_VERSIONS
 #define POLYMARGIN_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define POLYMARGIN_MULTIVERSION

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
-from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal
 
 import typer
+
+from polymargin._errors import with_hint
+
+LabelColumn = Literal["first", "last"]
 
 REPORT = "polymargin-report.html"
 PRINTED_WIDTH = 110  # where there is no terminal that has a width
@@ -51,14 +52,6 @@ class KernelName(StrEnum):
     sigmoid = "sigmoid"
 
 
-class FailureError(Exception):
-    """What went wrong, and what to do about it."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
 def compare(
     context: typer.Context,
     file: Annotated[
@@ -92,30 +85,29 @@ def compare(
 
     Prints a table and writes a report. Without a file it runs on the built-in iris data.
     """
-    with _reported(json):
-        _check_output(output)
-        X, y, X_test, y_test, name, load = _data(file, test, label.value)
-        from polymargin import compare as run
+    _check_output(output)
+    X, y, X_test, y_test, name, load = _data(file, test, "first" if label is Label.first else "last")
+    from polymargin import compare as run
 
-        comparison = run(
-            X,
-            y,
-            X_test,
-            y_test,
-            machines=machines if "," not in machines else [part.strip() for part in machines.split(",")],
-            grid=grid.value,
-            cv=cv or 10,
-            holdout=None if cv else holdout,
-            kernel=kernel.value,
-            scaling=None if scaling is Scaling.none else scaling.value,
-            time_limit=time_limit,
-            n_jobs=jobs,
-            random_state=seed,
-            name=name,
-            verbose=1,
-        )
-        comparison.settings |= {"load": load, "command": _command(context)}
-        _show(comparison, output, json)
+    comparison = run(
+        X,
+        y,
+        X_test,
+        y_test,
+        machines=machines if "," not in machines else [part.strip() for part in machines.split(",")],
+        grid=grid.value,
+        cv=cv or 10,
+        holdout=None if cv else holdout,
+        kernel=kernel.value,
+        scaling=None if scaling is Scaling.none else scaling.value,
+        time_limit=time_limit,
+        n_jobs=jobs,
+        random_state=seed,
+        name=name,
+        verbose=1,
+    )
+    comparison.settings |= {"load": load, "command": _command(context)}
+    _show(comparison, output, json)
     if comparison.interrupted:
         raise typer.Exit(130)
     if not comparison.rates:
@@ -136,11 +128,11 @@ def _command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def _data(file: Path | None, test: Path | None, label: str) -> tuple[Any, Any, Any, Any, str, str]:
+def _data(file: Path | None, test: Path | None, label: LabelColumn) -> tuple[Any, Any, Any, Any, str, str]:
     """Return training data, test data, their name, and the code that reads them."""
     if file is None:
         if test is not None:
-            raise FailureError("`--test` needs a file to train on", "polymargin compare TRAIN --test TEST")
+            raise with_hint(ValueError("`--test` needs a file to train on"), "polymargin compare TRAIN --test TEST")
         from sklearn.datasets import load_iris
 
         data = load_iris()
@@ -170,16 +162,13 @@ def _as_wide(*matrices: Any) -> list[Any]:
     ]
 
 
-def _read(path: Path, label: str) -> tuple[Any, Any]:
+def _read(path: Path, label: LabelColumn) -> tuple[Any, Any]:
     from polymargin.storage.data_files import read_data
 
     if not path.exists():
-        raise FailureError(f"there is no file `{path}`", "without a file, `polymargin compare` runs on iris")
-    try:
-        return read_data(path, label=label)
-    except (OSError, ValueError) as error:
-        hint = "the ending says what a file is: .csv with the class first, .npz with X and y, otherwise svmlight"
-        raise FailureError(f"cannot read `{path}`: {error}", hint) from error
+        hint = "without a file, `polymargin compare` runs on iris"
+        raise with_hint(FileNotFoundError(f"there is no file `{path}`"), hint)
+    return read_data(path, label=label)
 
 
 def _check_output(output: Path | None) -> None:
@@ -187,9 +176,9 @@ def _check_output(output: Path | None) -> None:
     if output is None:
         return
     if output.suffix.lower() not in (".html", ".md", ".json"):
-        raise FailureError(f"`{output}` is no name of a report", "name it .html, .md or .json")
+        raise with_hint(ValueError(f"`{output}` is no name of a report"), "name it .html, .md or .json")
     if not output.resolve().parent.is_dir():
-        raise FailureError(f"there is no folder `{output.parent}`", "make it first")
+        raise with_hint(FileNotFoundError(f"there is no folder `{output.parent}`"), "make it first")
 
 
 def _show(comparison: Any, output: Path | None, json: bool) -> None:
@@ -208,27 +197,3 @@ def _show(comparison: Any, output: Path | None, json: bool) -> None:
             output.suffix.lower()
         ](output)
         typer.echo(f"report: {output}", err=json)
-
-
-@contextmanager
-def _reported(json: bool) -> Iterator[None]:
-    """Turn what goes wrong into a message on standard error and an exit code, never a traceback."""
-    try:
-        yield
-    except FailureError as error:
-        _fail(json, str(error), error.hint)
-    except KeyboardInterrupt:
-        typer.echo("interrupted: no machine was done", err=True)
-        raise typer.Exit(130) from None
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        _fail(json, str(error) or type(error).__name__)
-
-
-def _fail(json: bool, message: str, hint: str | None = None) -> NoReturn:
-    """Say what went wrong, with --json to programs too, and end."""
-    typer.echo(f"error: {message}", err=True)
-    if hint:
-        typer.echo(f"hint: {hint}", err=True)
-    if json:
-        typer.echo(dumps({"error": message, "hint": hint}))
-    raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -25,8 +26,7 @@ def replace_whole(path: PathLike, parts: Iterable[bytes]) -> None:
     the process is killed before that, the file beside it, ``.polymargin-*.part``, stays and may be deleted.
     """
     target = Path(os.path.realpath(path))  # a link stays a link
-    if target.exists():
-        _refuse_other_than_file(target)
+    check_target(target)
     aside = target.parent / f".polymargin-{secrets.token_hex(8)}.part"
     try:
         with open(aside, "xb") as file:
@@ -42,6 +42,16 @@ def replace_whole(path: PathLike, parts: Iterable[bytes]) -> None:
             aside.unlink()
         raise
     _sync_folder(target.parent)
+
+
+def check_target(path: PathLike) -> None:
+    """Raise an error now if :func:`replace_whole` could not write this file: before long work, not after it."""
+    target = Path(os.path.realpath(path))
+    _refuse_other_than_file(target)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "Nothing can be written to this folder", str(target.parent))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +23,7 @@ from polymargin.machines import OneVsOneSVC
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._solution import Floats, Ints
 from polymargin.storage._files import PathLike, read_whole, replace_whole
+from polymargin.storage._words import MOST, REAL, BadLineError, Word, words_of
 
 _KERNEL_NAMES = {
     "linear": "linear",
@@ -37,12 +37,7 @@ _KEYWORDS = {
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label"),
     *("probA", "probB", "nr_sv"),
 }
-_MOST = 2**31 - 1  # LIBSVM's int
-_TOKEN = re.compile(rb"\S+")
-_WHOLE = re.compile(rb"[+-]?[0-9]{1,10}")
-_REAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_NUMBER = re.compile(_REAL)
-_FEATURE = re.compile(rb"([0-9]{1,10}):(" + _REAL + rb")")
+_FEATURE = re.compile(rb"([0-9]{1,10}):(" + REAL + rb")")
 
 
 def export_libsvm(machine: Any, path: PathLike) -> None:
@@ -95,7 +90,7 @@ def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneS
     try:
         model = _Model(read_whole(path))
         return _machine(model, n_features)
-    except _BadLineError as error:
+    except BadLineError as error:
         raise ValueError(f"{path}, {error}") from None
 
 
@@ -103,7 +98,7 @@ def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneS
 
 
 def _whole_labels(classes: NDArray[Any]) -> list[int]:
-    whole = classes.dtype.kind in "iuf" and np.all(classes == np.floor(classes)) and np.all(np.abs(classes) <= _MOST)
+    whole = classes.dtype.kind in "iuf" and np.all(classes == np.floor(classes)) and np.all(np.abs(classes) <= MOST)
     if not whole:
         raise ValueError(
             f"LIBSVM's labels are whole numbers of 32 bits, got {classes.tolist()[:4]} of type {classes.dtype}: fit on "
@@ -151,39 +146,6 @@ def _vector_lines(machine: OneVsOneSVC) -> Iterator[str]:
 # Reading.
 
 
-class _BadLineError(ValueError):
-    """What is wrong with a file, and in which line and column, counted from 1."""
-
-    def __init__(self, line: int, column: int, flaw: str) -> None:
-        super().__init__(f"line {line}, column {column}: {flaw}")
-
-
-@dataclass(frozen=True)
-class _Word:
-    """A word of the file and its place."""
-
-    text: bytes
-    line: int
-    column: int
-
-    def refuse(self, flaw: str) -> NoReturn:
-        raise _BadLineError(
-            self.line, self.column, f"{flaw}, got {self.text[:40].decode('ascii', 'backslashreplace')!r}"
-        )
-
-    def real(self) -> float:
-        value = float(self.text) if _NUMBER.fullmatch(self.text) else math.nan
-        if not math.isfinite(value):
-            self.refuse("expected a finite number")
-        return value
-
-    def whole(self, least: int, most: int = _MOST) -> int:
-        value = int(self.text) if _WHOLE.fullmatch(self.text) else None
-        if value is None or not least <= value <= most:
-            self.refuse(f"expected a whole number from {least} to {most}")
-        return value
-
-
 class _Model:
     """The contents of a file: every number is sound, and there are as many of each as there should be."""
 
@@ -191,13 +153,13 @@ class _Model:
         self._lines = data.splitlines()
         while self._lines and not self._lines[-1].strip():
             self._lines.pop()
-        self._entries: dict[str, list[_Word]] = {}
+        self._entries: dict[str, list[Word]] = {}
         self._end = self._read_entries()
         self._read_header()
         self._read_vectors()
 
-    def _words(self, at: int) -> list[_Word]:
-        return [_Word(match[0], at + 1, match.start() + 1) for match in _TOKEN.finditer(self._lines[at])]
+    def _words(self, at: int) -> list[Word]:
+        return words_of(self._lines[at], at + 1)
 
     def _read_entries(self) -> int:
         """Sort the lines of the header by keyword; return the number of the first line after it."""
@@ -213,18 +175,18 @@ class _Model:
             if name in self._entries:
                 words[0].refuse("this keyword was given before")
             self._entries[name] = words
-        raise _BadLineError(len(self._lines) + 1, 1, "the line SV and the support vectors are missing")
+        raise BadLineError(len(self._lines) + 1, 1, "the line SV and the support vectors are missing")
 
-    def _values(self, name: str, count: int) -> list[_Word]:
+    def _values(self, name: str, count: int) -> list[Word]:
         """Return the words after a keyword, which must be as many as ``count``."""
         words = self._entries.get(name)
         if words is None:
-            raise _BadLineError(self._end, 1, f"the keyword {name} is missing above this line")
+            raise BadLineError(self._end, 1, f"the keyword {name} is missing above this line")
         if len(words) - 1 != count:
             words[0].refuse(f"expected {count} values, not {len(words) - 1}, after this keyword")
         return words[1:]
 
-    def _word(self, name: str) -> _Word:
+    def _word(self, name: str) -> Word:
         return self._values(name, 1)[0]
 
     def _read_header(self) -> None:
@@ -242,7 +204,7 @@ class _Model:
         self.kernel = Kernel(kind, gamma, self._word("coef0").real() if "coef0" in needed else 0.0, degree)
         k = self._word("nr_class").whole(2)
         self.n_vectors = self._word("total_sv").whole(0)
-        self.labels = np.array([word.whole(-_MOST - 1) for word in self._values("label", k)], dtype=np.int64)
+        self.labels = np.array([word.whole(-MOST - 1) for word in self._values("label", k)], dtype=np.int64)
         if len(set(self.labels.tolist())) < k:
             first = np.unique(self.labels, return_index=True)[1]
             again = min(set(range(k)) - set(first.tolist()))
@@ -259,10 +221,10 @@ class _Model:
     def _read_vectors(self) -> None:
         found = len(self._lines) - self._end
         if found != self.n_vectors:
-            raise _BadLineError(len(self._lines), 1, f"expected {self.n_vectors} support vectors, got {found}")
+            raise BadLineError(len(self._lines), 1, f"expected {self.n_vectors} support vectors, got {found}")
         numbers = len(self.labels) - 1
         # All is well with a line of this form whose numbers are finite; a line that is not is read word by word.
-        form = re.compile(rb"\s*" + (rb"(?:%b\s+){%d}" % (_REAL, numbers)) + (rb"(?:%b\s+)*" % _FEATURE.pattern))
+        form = re.compile(rb"\s*" + (rb"(?:%b\s+){%d}" % (REAL, numbers)) + (rb"(?:%b\s+)*" % _FEATURE.pattern))
         self.coefficients = np.empty((self.n_vectors, numbers))
         indices, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
         for i, line in enumerate(self._lines[self._end :]):
@@ -280,15 +242,15 @@ class _Model:
         if not (np.isfinite(coefficients).all() and np.isfinite(values).all()):
             return False
         if self.kernel.precomputed:
-            return len(indices) == 1 and indices[0] == 0 and 1 <= values[0] <= _MOST and values[0] % 1 == 0
-        return bool((np.diff(indices, prepend=0) > 0).all()) and int(indices.max(initial=0)) <= _MOST
+            return len(indices) == 1 and indices[0] == 0 and 1 <= values[0] <= MOST and values[0] % 1 == 0
+        return bool((np.diff(indices, prepend=0) > 0).all()) and int(indices.max(initial=0)) <= MOST
 
     def _refuse_vector(self, at: int) -> NoReturn:
         """Say which word of a line is the first that is wrong."""
         words, numbers = self._words(at), len(self.labels) - 1
         for word in words[:numbers]:
             word.real()
-        end = _BadLineError(at + 1, len(self._lines[at]) + 1, f"expected {numbers} coefficients and the features here")
+        end = BadLineError(at + 1, len(self._lines[at]) + 1, f"expected {numbers} coefficients and the features here")
         last = 0
         for word in words[numbers:]:
             index, _, value = word.text.partition(b":")
@@ -296,8 +258,8 @@ class _Model:
                 word.refuse("expected index:value, a whole and a finite number")
             if self.kernel.precomputed:
                 word.refuse("expected 0:number alone, the number being that of a training example from 1")
-            if not last < int(index) <= _MOST:
-                word.refuse(f"expected an index from {last + 1} to {_MOST}, for indices ascend from 1")
+            if not last < int(index) <= MOST:
+                word.refuse(f"expected an index from {last + 1} to {MOST}, for indices ascend from 1")
             last = int(index)
         raise end
 

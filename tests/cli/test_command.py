@@ -1,0 +1,411 @@
+"""The command as people and scripts use it: files in, files out, exit codes, JSON, messages."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from reference.data import digits, iris, wine
+from reference.kernels import kernel_matrix
+from reference.mutations import mutated
+from sklearn.datasets import dump_svmlight_file
+
+from polymargin import OneVsOneSVC, load_model
+from polymargin.cli import main
+from polymargin.storage import export_libsvm, read_data
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with training and test data of wine."""
+    monkeypatch.chdir(tmp_path)
+    X, y = wine()
+    X = 5 * X + 20
+    dump_svmlight_file(X[::2], y[::2] + 1, "train.svm", zero_based=False)
+    dump_svmlight_file(X[1::2], y[1::2] + 1, "test.svm", zero_based=False)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys):
+    """Return a function that runs the command and gives its exit code and what it printed."""
+
+    def command(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def told(run):
+    """Return a function that runs a command with --json and gives the document."""
+
+    def document(*arguments):
+        code, out, err = run(*arguments, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return document
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+# The workflow
+
+
+def test_scale_tune_train_predict(folder, run, told):
+    assert told("check", "train.svm")["files"][0]["classes"] == {"1": 30, "2": 35, "3": 24}
+    assert run("scale", "-s", "range", "train.svm", "train.scale") == (0, "", "")
+    assert run("scale", "-r", "range", "test.svm", "test.scale") == (0, "", "")
+    X, _ = read_data("train.scale")
+    assert (X.min(), X.max()) == (-1, 1)
+    tuned = told("tune", "train.scale", "-log2c", "-1,5,2", "-log2g", "-5,1,2", "-v", 3)
+    assert tuned["rate"] == max(candidate["rate"] for candidate in tuned["candidates"]) > 0.95
+    C, gamma = tuned["best"]["C"], tuned["best"]["gamma"]
+    code, out, _ = run("train", "-c", C, "-g", gamma, "train.scale", "model")
+    assert (code, "relative gap" in out) == (0, True)
+    code, out, _ = run("predict", "test.scale", "model", "output")
+    found = re.fullmatch(r"Accuracy = ([\d.]+)% \((\d+)/89\) \(classification\)\n", out)
+    assert float(found[1]) == pytest.approx(100 * int(found[2]) / 89, abs=1e-4)
+    _, y = read_data("test.svm")
+    assert sum(int(line) == label for line, label in zip(lines(folder / "output"), y, strict=True)) == int(found[2])
+    assert int(found[2]) > 84
+
+
+def test_easy(folder, told):
+    found = told("easy", "train.svm", "test.svm")
+    assert found["rate"] > 0.95
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".svm") == [
+        "test.svm.predict",
+        "train.svm.range",
+        "train.svm.safetensors",
+    ]
+    again = told("predict", "--range", "train.svm.range", "test.svm", "train.svm.safetensors", "again")
+    assert again["rate"] == found["rate"]
+    assert lines(folder / "again") == lines(folder / "test.svm.predict")
+
+
+def test_easy_takes_a_linear_kernel_for_many_features_and_draws_rows(folder, told):
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    X = (rng.random((120, 500)) < 0.02).astype(float)
+    X[np.arange(120), y] = 3.0
+    dump_svmlight_file(X, y, "text.svm", zero_based=False)
+    found = told("easy", "text.svm", "text.svm", "--rows", 60)
+    assert found["parameters"]["kernel"] == "linear"
+    assert found["rate"] == 1.0
+
+
+def test_the_options_of_svm_train_mean_what_they_mean_there(folder, run):
+    X, y = read_data("train.svm")
+    options = {
+        "-t 0 -c 2": {"kernel": "linear", "C": 2},
+        "-t 1 -d 2 -g 0.01 -r 1": {"kernel": "poly", "degree": 2, "gamma": 0.01, "coef0": 1},
+        "-t 2 -e 0.01 -m 50": {"gamma": "auto", "tol": 0.01, "cache_size": 50},
+        "-t 3 -g 0.001 -r -1": {"kernel": "sigmoid", "gamma": 0.001, "coef0": -1},
+        "-w1 2.5 -w3 0.5 -g 0.01": {"class_weight": {1: 2.5, 3: 0.5}, "gamma": 0.01},
+        "-s 0 -h 0 -q": {"gamma": "auto"},
+        "--set decision=dag -g scale": {"decision": "dag"},
+    }
+    for text, parameters in options.items():
+        assert run("train", *text.split(), "train.svm", "model")[0] == 0
+        expected = OneVsOneSVC(**parameters).fit(X, y)
+        found = load_model("model")
+        np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["one-vs-rest", "weston-watkins", "crammer-singer", "uncertainty", "softmax", "linear-program", "OneVsOneSVC"],
+)
+def test_every_machine(name, folder, run, told):
+    assert run("train", "-a", name, "-g", 0.005, "train.svm", "model")[0] == 0
+    assert (
+        told("info", "model")["machine"].replace("SVC", "").lower() == name.replace("-", "").replace("SVC", "").lower()
+    )
+    assert told("predict", "test.svm", "model")["rate"] > 0.8
+
+
+def test_cross_validation_writes_no_model(folder, run, told):
+    code, out, _ = run("train", "-v", 4, "-g", 0.001, "train.svm")
+    assert code == 0
+    assert re.fullmatch(r"Cross Validation Accuracy = [\d.]+%\n", out)
+    assert told("train", "-v", 4, "-g", 0.001, "train.svm")["folds"] == 4
+    assert not list(folder.glob("*.safetensors"))
+
+
+def test_a_precomputed_kernel_in_libsvms_format(folder, run, told):
+    X, y = wine()
+    K = kernel_matrix(X, X, "rbf", gamma=0.05)
+    serial = np.arange(1, 1 + len(X))
+    dump_svmlight_file(np.column_stack([serial, K]), y, "kernel", zero_based=True)
+    assert run("train", "-t", 4, "kernel", "model")[0] == 0
+    labels = told("predict", "kernel", "model")["labels"]
+    np.testing.assert_array_equal(labels, OneVsOneSVC(kernel="precomputed").fit(K, y).predict(K))
+    np.savez("kernel.npz", X=K, y=y)
+    assert run("train", "-t", "precomputed", "kernel.npz", "model")[0] == 0
+    assert told("predict", "kernel.npz", "model")["labels"] == labels
+    code, _, err = run("train", "-t", 4, "train.svm", "model")
+    assert code == 1
+    assert "expected 0:1 in example 1, got 0:0" in err
+
+
+# Predictions
+
+
+def test_scores_and_probabilities(folder, run, told):
+    run("train", "-g", 0.001, "train.svm", "model")
+    X, _ = read_data("test.svm")
+    machine = load_model("model")
+    assert run("predict", "--values", "test.svm", "model", "output")[0] == 0
+    first, *rest = lines(folder / "output")
+    assert first == "labels 1 2 3"
+    table = np.array([line.split() for line in rest], dtype=float)
+    np.testing.assert_array_equal(table[:, 1:], machine.decision_function(X))
+    np.testing.assert_array_equal(table[:, 0], machine.predict(X))
+    assert np.array_equal(told("predict", "--values", "test.svm", "model")["scores"], table[:, 1:])
+    code, _, err = run("predict", "-b", 1, "test.svm", "model", "output")
+    assert (code, "has no probabilities" in err, "hint: train it with -b 1" in err) == (1, True, True)
+    for machine in ("one-vs-one", "softmax"):
+        assert run("train", "-a", machine, "-b", 1, "-g", 0.001, "train.svm", "model")[0] == 0
+        assert run("predict", "-b", 1, "test.svm", "model", "output")[0] == 0
+        table = np.array([line.split() for line in lines(folder / "output")[1:]], dtype=float)
+        np.testing.assert_allclose(table[:, 1:].sum(axis=1), 1)
+        np.testing.assert_array_equal(table[:, 0] - 1, table[:, 1:].argmax(axis=1))
+
+
+def test_labels_on_standard_output_and_the_rate_beside(folder, run):
+    run("train", "train.svm", "model")
+    code, out, err = run("predict", "test.svm", "model")
+    assert (code, len(out.splitlines())) == (0, 89)
+    assert err.startswith("Accuracy = ")
+
+
+def test_texts_as_labels_and_data_without_labels(folder, run, told):
+    X, y = iris()
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    rows = [",".join([name, *map(str, row)]) for name, row in zip(names, X.tolist(), strict=True)]
+    (folder / "iris.csv").write_text("\n".join(rows))
+    (folder / "new.csv").write_text("\n".join(row.split(",", 1)[1] for row in rows))
+    assert run("train", "-wsetosa", 2, "iris.csv", "model")[0] == 0
+    known = told("predict", "iris.csv", "model")
+    new = told("predict", "--label", "none", "new.csv", "model")
+    assert new["labels"] == known["labels"]
+    assert (known["rate"] > 0.9, new["rate"]) == (True, None)
+    code, _, err = run("predict", "new.csv", "model")
+    assert (code, "hint: --label" in err) == (1, True)
+
+
+def test_a_test_file_may_leave_out_the_last_features_but_not_have_more(folder, run, told):
+    run("train", "train.svm", "model")
+    (folder / "short").write_text("1 1:20\n2 2:5\n")
+    assert len(told("predict", "short", "model")["labels"]) == 2
+    (folder / "wide").write_text("1 1:20 14:5\n")
+    code, _, err = run("predict", "wide", "model")
+    assert code == 1
+    assert err == "error: wide has 14 features, but model was trained with 13\n"
+
+
+# Models
+
+
+def test_models_of_libsvm_and_exports(folder, run, told):
+    X, y = read_data("train.svm")
+    machine = OneVsOneSVC(gamma=0.001).fit(X, y)
+    export_libsvm(machine, "libsvm.model")
+    assert told("info", "libsvm.model")["stop_reason"] == "imported"
+    labels = told("predict", "test.svm", "libsvm.model")["labels"]
+    assert labels == machine.predict(read_data("test.svm")[0]).tolist()
+    assert run("export", "libsvm.model", "--safetensors", "ours")[0] == 0
+    assert told("predict", "test.svm", "ours")["labels"] == labels
+    assert run("export", "ours", "--libsvm", "back")[0] == 0
+    assert lines(folder / "back") == lines(folder / "libsvm.model")
+
+
+def test_export_to_onnx(folder, run):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    run("train", "train.svm", "model")
+    assert run("export", "model", "--onnx", "model.onnx") == (0, "onnx: model.onnx\n", "")
+    assert (folder / "model.onnx").stat().st_size > 1000
+
+
+def test_machines_are_listed(run, told):
+    assert "one-vs-one" in run("info", "--machines")[1]
+    assert set(told("info", "--machines")["machines"]) >= {"one-vs-one", "crammer-singer"}
+
+
+def test_version(run):
+    code, out, _ = run("--version")
+    assert code == 0
+    assert re.match(r"polymargin \d+\.\d+\.\d+\n +core +(avx512|avx2|baseline) instructions, (GCC|Clang) ", out)
+    assert re.search(r"BLAS +\w+ [\d.]+", out)
+
+
+# What goes wrong
+
+WRONG_USAGE = {
+    "": "",
+    "frobnicate": "No such command",
+    "train": "Missing argument",
+    "train --bogus train.svm": "No such option",
+    "train -t 5 train.svm": "-t 5: expected a kernel from 0 to 4",
+    "train -g abc train.svm": "-g abc: expected a number, auto or scale",
+    "train -c abc train.svm": "'-c'",
+    "train -s 3 train.svm": "-s 3: polymargin trains classifiers",
+    "train -a nearest train.svm": "-a nearest: there is no such machine",
+    "train --set bias=free train.svm": "OneVsOneSVC has no such parameter",
+    "train -a crammer-singer -b 1 train.svm": "CrammerSingerSVC has no probabilities",
+    "tune -log2c 1,2 train.svm": "--log2c 1,2: expected BEGIN,END,STEP",
+    "tune -log2c 1,2,0 train.svm": "expected BEGIN,END,STEP",
+    "scale -s a -r b train.svm": "not both",
+    "scale --json train.svm": "give OUTPUT",
+    "info": "give a MODEL",
+    "export train.svm": "give at least one of",
+}
+FAILURES = {
+    "train nothing.svm": "error: nothing.svm: No such file or directory\n",
+    "train trian.svm": "hint: there is `train.svm`",
+    "train train.svm folder/model": "folder: No such folder",
+    "train .": "error: . is not a file",
+    "train -c -1 train.svm": "error: The 'C' parameter of OneVsOneSVC must be a float in the range (0.0, inf]",
+    "train -w7 2 train.svm": "-w7: there is no class 7 in the data, whose classes are 1, 2, 3",
+    "train -w1 x train.svm": "-w1: expected a number, got 'x'",
+    "train -w1": "No such file",
+    "train one_class": "class",
+    "train bad": "error: bad, line 2, column 5: expected index:value, a whole and a finite number, got '1:x'\n",
+    "train zero": "hint: indices start at 1",
+    "train --label none train.svm": "nothing to learn without labels",
+    "check train.svm bad": "error: bad, line 2, column 5",
+    "tune bad": "error: bad, line 2, column 5",
+    "easy bad": "error: bad, line 2, column 5",
+    "scale bad": "error: bad, line 2, column 5",
+    "scale -r bad train.svm": "error: bad, line 1, column 1: expected a file of svm-scale",
+    "scale -l 2 -u 1 train.svm": "two finite ends in order",
+    "predict train.svm bad": "error: bad is not a sound model file",
+    "predict train.svm truncated": "error: truncated, line 2, column 1: the line SV",
+    "info bad": "error: bad is not a sound model file",
+    "export bad --libsvm x": "error: bad is not a sound model file",
+}
+
+
+@pytest.fixture
+def bad_files(folder):
+    (folder / "bad").write_text("1 1:1\n -1 1:x\n")
+    (folder / "zero").write_text("1 0:1\n")
+    (folder / "one_class").write_text("1 1:1\n1 1:2\n")
+    (folder / "truncated").write_text("svm_type c_svc\n")
+    return folder
+
+
+@pytest.mark.parametrize("arguments", WRONG_USAGE)
+def test_wrong_usage_is_2(arguments, bad_files, run):
+    code, _, err = run(*arguments.split())
+    assert code == 2
+    if arguments:
+        assert err.startswith("error: ")
+        assert "\nhint: " in err
+        assert WRONG_USAGE[arguments] in err
+
+
+@pytest.mark.parametrize("arguments", [text for text in FAILURES if text != "train -w1"])
+def test_a_failure_is_1_and_says_why(arguments, bad_files, run):
+    before = sorted(bad_files.iterdir())
+    code, out, err = run(*arguments.split())
+    assert code == 1
+    assert err.startswith("error: ")
+    assert FAILURES[arguments] in err
+    assert "Traceback" not in err
+    assert sorted(bad_files.iterdir()) == before
+    code, out, _ = (
+        run(*arguments.split(), "--json") if "scale" not in arguments else run(*arguments.split(), "o", "--json")
+    )
+    assert code == 1
+    assert json.loads(out)["error"] in err
+
+
+def test_an_error_that_nobody_expected_is_told_in_the_same_form(folder, run, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("inside")
+
+    monkeypatch.setattr(sys.modules["polymargin.cli.check"], "summary_of", broken)
+    assert run("check", "train.svm") == (1, "", "error: KeyError: 'inside'\n")
+
+
+def test_warnings_are_told_in_the_same_form(folder, run):
+    run("scale", "-s", "range", "train.svm", "out")
+    (folder / "range").write_text("\n".join(lines(folder / "range")[:-1]) + "\n")
+    code, _, err = run("scale", "-r", "range", "train.svm", "out")
+    assert (code, err) == (0, "warning: features 13 to 13 are not in the ranges and are left out\n")
+
+
+def test_a_thousand_mutations_through_the_command(folder, run):
+    good, rng = (folder / "train.svm").read_bytes()[:3000].rsplit(b"\n", 1)[0], np.random.default_rng(0)
+    codes = {0: 0, 1: 0}
+    for _ in range(1000):
+        (folder / "data").write_bytes(mutated(good, rng, b"0123456789.:,+-e# \n"))
+        code, _, err = run("check", "data")
+        codes[code] += 1
+        assert code == 0 or re.match(r"error: data, line \d+, column \d+: ", err), err
+    assert min(codes.values()) > 100
+
+
+# Processes
+
+
+STARTED = "import sys; from polymargin.cli import main; print('ready', file=sys.stderr, flush=True); sys.exit(main())"
+
+
+def process(*arguments, program=("-m", "polymargin")):
+    command = [sys.executable, *program, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "easy"])
+def test_ctrl_c_is_130_without_a_traceback_or_a_partial_file(command, folder):
+    X, y = digits()
+    rng = np.random.default_rng(0)
+    X, y = np.vstack([X] * 4) + rng.normal(size=(4 * len(X), 64)), np.tile(y, 4)
+    dump_svmlight_file(X, y, "long.svm", zero_based=False)
+    options = ["-c", "1e6", "-e", "1e-9"] if command == "train" else []
+    before = sorted(folder.iterdir())
+    with process(command, *options, "long.svm", program=("-c", STARTED)) as running:
+        assert running.stderr.readline() == "ready\n"
+        time.sleep(2)
+        assert running.poll() is None, running.stderr.read()
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert (out, err) == ("", "")
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away(unbuffered, folder, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    X, y = digits()
+    dump_svmlight_file(X, y, "digits.svm", zero_based=False)
+    with process("scale", "digits.svm") as running:
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.wait(timeout=60) == 1
+        assert running.stderr.read() == ""
+
+
+def test_completion_is_there(folder):
+    environment = os.environ | {
+        "_POLYMARGIN_COMPLETE": "complete_bash",
+        "COMP_WORDS": "polymargin tr",
+        "COMP_CWORD": "1",
+    }
+    command = [sys.executable, "-c", "import sys; from polymargin.cli import main; sys.exit(main())"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert run.stdout.split() == ["train"]
