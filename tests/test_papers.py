@@ -1,4 +1,5 @@
-"""Test rates and support vectors of Hsu and Lin (2002), Tables V.2 and V.3, at the parameters that they report.
+"""Test rates and support vectors of Hsu and Lin (2002), Tables V.2 and V.3, at the parameters that they report; what
+Table 1 of Weston and Watkins (1998) says of the number of coefficients.
 
 The data are looked for in the folder that POLYMARGIN_DATA names, else in ``shared/data`` next to the
 repository. Attributes are scaled to [-1, 1] by the training part, except those of dna.
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 DATA = Path(os.environ.get("POLYMARGIN_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FEATURES = {"dna": 180, "satimage": 36, "letter": 16, "shuttle": 9}
@@ -60,19 +61,29 @@ TOGETHER_SUPPORT_VECTORS = {
 }
 # Unique support vectors that scikit-learn 1.9.1 finds (LIBSVM, tol 1e-3)
 SUPPORT_VECTORS = {"dna": 952, "satimage": 1610, "letter": 8880}
+# Weston and Watkins: file, attributes, width (ours: theirs is not known)
+FEW = {
+    "iris": ("all", 4, 2.0),
+    "wine": ("all", 13, 2.0),
+    "glass": ("all", 9, 8.0),
+    "soybean": ("train", 133, 2.0**-6),
+    "vowel": ("train", 10, 2.0**1.5),
+}
+
+
+def read(name, part, n_features):
+    """Return a file as it is."""
+    path = DATA / name / f"{name}.{part}.svm.bz2"
+    if not path.exists():
+        pytest.skip(f"no file {path.name}: set POLYMARGIN_DATA to the folder of the papers' data sets")
+    X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=False)
+    return X.toarray(), y.astype(int)
 
 
 @cache
 def load(name):
     """Return training and test part, scaled as in the paper."""
-    parts = []
-    for part in ("train", "test"):
-        path = DATA / name / f"{name}.{part}.svm.bz2"
-        if not path.exists():
-            pytest.skip(f"no file {path.name}: set POLYMARGIN_DATA to the folder of the papers' data sets")
-        X, y = load_svmlight_file(str(path), n_features=FEATURES[name], zero_based=False)
-        parts.append((X.toarray(), y.astype(int)))
-    (X, y), (X_test, y_test) = parts
+    (X, y), (X_test, y_test) = (read(name, part, FEATURES[name]) for part in ("train", "test"))
     if name != "dna":
         low, high = X.min(axis=0), X.max(axis=0)
         X, X_test = (2 * (A - low) / (high - low) - 1 for A in (X, X_test))
@@ -160,3 +171,20 @@ def test_number_of_support_vectors_on_shuttle():
     (log_C, log_gamma), _ = ONE_VS_ONE["shuttle"]
     machine = OneVsOneSVC(C=2.0**log_C, gamma=2.0**log_gamma, tol=1e-6, n_jobs=2).fit(X, y)
     assert len(machine.support_) == pytest.approx(246, rel=0.01)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_the_linear_program_has_the_fewest_coefficients(name):
+    part, n_features, gamma = FEW[name]
+    X, y = read(name, part, n_features)
+    if name == "soybean":
+        X, y = X[~np.isin(y, (1, 14))], y[~np.isin(y, (1, 14))]  # the paper has 17 classes
+    else:
+        low, high = X.min(axis=0), X.max(axis=0)
+        X = 2 * (X - low) / (high - low) - 1
+    quadratic = WestonWatkinsSVC(np.inf, gamma=gamma, bias="free").fit(X, y)
+    linear = LinearProgramSVC(np.inf, gamma=gamma).fit(X, y)
+    assert linear.converged_
+    assert quadratic.score(X, y) == linear.score(X, y) == 1.0
+    assert len(linear.support_) == np.count_nonzero(linear.dual_coef_) < len(quadratic.support_)
+    assert np.count_nonzero(linear.dual_coef_) < np.count_nonzero(quadratic.dual_coef_) / 3
