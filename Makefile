@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -name '*.?pp')
 
-.PHONY: demo test bench docs lint format sanitize core-test build clean
+.PHONY: demo test bench docs lint format sanitize fuzz core-test build clean
 
 build: $(VENV)/.built
 
@@ -44,6 +44,16 @@ sanitize: $(VENV)/.tools
 	    -DCMAKE_BUILD_TYPE=Debug -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+# The long versions of the promises, then the readers of files under libFuzzer (needs clang++) and atheris.
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/.extra-test $(VENV)/.extra-fuzz
+	POLYMARGIN_LONG=1 SCIPY_ARRAY_API=1 $(BIN)/python -m pytest tests/promises
+	mkdir -p build/fuzz/svmlight build/fuzz/readers
+	clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Isrc/core \
+	    tests/fuzz/svmlight.cpp src/core/storage/svmlight.cpp -o build/fuzz/fuzz_svmlight
+	build/fuzz/fuzz_svmlight -max_total_time=$(FUZZ_SECONDS) -max_len=4096 build/fuzz/svmlight
+	$(BIN)/python tests/fuzz/readers.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 build/fuzz/readers
 
 # The race against the peers; the other benchmarks are scripts of their own, see benchmarks/README.md.
 bench: $(VENV)/.extra-bench

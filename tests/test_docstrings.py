@@ -59,12 +59,14 @@ MODULES = ["polymargin"] + [
     if not module.name.split(".")[-1].startswith("_core")
 ]
 PUBLIC = [name for name in polymargin.__all__ if not name.startswith("_")]
-ELSEWHERE = [
+ELSEWHERE = [  # public, of other modules
+    "cli.main",
     "plots.decision_regions",
     "storage.export_libsvm",
+    "storage.export_onnx",
     "storage.import_libsvm",
     "storage.read_data",
-]  # public, of other modules
+]
 CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(polymargin, name))]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin._memory import available_bytes
 from polymargin.decision import pair_list
 from polymargin.machines._binary import BinaryMachine
 from polymargin.machines._solution import Floats, Ints
@@ -45,9 +46,19 @@ class PairLayout:
         return int(self.rows.max(initial=-1)) + 1
 
 
+_MANY = 1_000_000  # pairs, below which nobody needs to ask the system for memory
+_PAIR_BYTES = 100  # of the layout and of the numbers of a machine, its support vectors aside
+
+
 @lru_cache(maxsize=4)
 def all_pairs(n_classes: int) -> PairLayout:
-    """Lay out the pairs (0,1), (0,2), ..., (1,2), ..."""
+    """Lay out the pairs (0,1), (0,2), ..., (1,2), ...; raise MemoryError with advice if they are too many."""
+    n_pairs = n_classes * (n_classes - 1) // 2
+    if n_pairs > _MANY and n_pairs * _PAIR_BYTES > available_bytes():
+        raise MemoryError(
+            f"{n_classes:,} classes have {n_pairs:,} pairs, and a machine for each does not fit the memory: use "
+            "OneVsRestSVC, or CrammerSingerSVC with kernel='linear'"
+        )
     return PairLayout.of(pair_list(n_classes), n_classes)
 
 
