@@ -92,6 +92,7 @@ class ExponentiatedGradient {
             for (Index m = 0; m < classes_; ++m) {
                 if (m != labels_[i]) given += after_[m];
             }
+            given = std::min(given, 1.0);  // rounding may say otherwise when nothing is left for the own class
             for (Index m = 0; m < classes_; ++m) {
                 row[m] = {static_cast<std::int32_t>(m), bounds_[i] * (m == labels_[i] ? given : -after_[m])};
             }
