@@ -89,6 +89,15 @@ def test_a_precomputed_kernel(tmp_path):
     agrees(OneVsOneSVC(kernel="precomputed").fit(K, y), K, tmp_path)
 
 
+def test_ties_of_an_imported_machine(tmp_path):
+    X, y = random_classes(6, n=300, n_features=3, seed=1)
+    machine = OneVsOneSVC(kernel="linear").fit(X, y)
+    before = machine.predict(X)
+    machine._tie_order = np.array([5, 3, 1, 0, 2, 4])
+    assert (machine.predict(X) != before).any()
+    agrees(machine, X, tmp_path)
+
+
 def test_no_rows(tmp_path):
     labels, scores = run(OneVsOneSVC(decision="dag").fit(*iris()), np.empty((0, 4)), tmp_path)
     assert labels.shape == (0,)

@@ -33,8 +33,8 @@ def _count(pairwise: NDArray[np.float64], n_classes: int) -> tuple[NDArray[np.in
     return wins, favour
 
 
-def votes(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
-    """Return the class with most votes in each row; a tie goes to the smaller index.
+def votes(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return the class with most votes in each row; a tie goes to the smaller index, or the first in ``order``.
 
     Parameters
     ----------
@@ -42,13 +42,16 @@ def votes(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
         Decision values in the order of :func:`pair_list`; positive is a vote for the first class.
     n_classes : int
         The number k of classes.
+    order : array of shape (k,), optional
+        The classes, that which wins a tie before the others.
 
     Returns
     -------
     array of shape (n,)
         Class indices.
     """
-    return _count(pairwise, n_classes)[0].argmax(axis=1)
+    wins = _count(pairwise, n_classes)[0]
+    return wins.argmax(axis=1) if order is None else order[wins[:, order].argmax(axis=1)]
 
 
 def vote_scores(pairwise: NDArray[np.float64], n_classes: int, decided: NDArray[np.int64]) -> NDArray[np.float64]:

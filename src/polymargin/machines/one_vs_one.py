@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,6 +110,7 @@ class OneVsOneSVC(PairMachine):
     _kept = PairMachine._kept | {
         "probA_": Kept("real", ("scores",), optional=True),
         "probB_": Kept("real", ("scores",), optional=True),
+        "_tie_order": Kept("count", ("classes",), below="classes", optional=True),  # of LIBSVM's models
     }
 
     def __init__(
@@ -159,6 +160,7 @@ class OneVsOneSVC(PairMachine):
 
     def _store(self, X: Matrix, training: TrainingSet, solution: BinarySolution) -> None:
         super()._store(X, training, solution)
+        self.__dict__.pop("_tie_order", None)
         if self.decision == "coupling":
             self.probA_, self.probB_ = _fitted_sigmoids(training, solution.held_out)
         else:  # those of an earlier fit
@@ -169,6 +171,12 @@ class OneVsOneSVC(PairMachine):
         super()._checked_state()
         if self.decision == "coupling" and not hasattr(self, "probA_"):
             raise ValueError("decision='coupling' needs a machine that was fitted with it; fit again")
+
+    def _flaws(self) -> Iterator[tuple[str, str]]:
+        yield from super()._flaws()
+        order = self.__dict__.get("_tie_order")
+        if order is not None and len(np.unique(order)) < len(order):
+            yield "_tie_order", "must name every class once"
 
     def _coupled(self, X: Matrix) -> Floats:
         """Return the probabilities of each class, some rows at a time: their pairs may be many."""
@@ -235,7 +243,7 @@ class OneVsOneSVC(PairMachine):
         """Decide from the values of all pairs."""
         n_classes = len(self.classes_)
         if self.decision == "votes":
-            return votes(values, n_classes)
+            return votes(values, n_classes, self.__dict__.get("_tie_order"))
         eliminate = dag if self.decision == "dag" else adag
         return eliminate(lambda p, rows: values[rows, p], len(values), n_classes)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -64,7 +65,8 @@ def export_libsvm(machine: Any, path: PathLike) -> None:
             f"LIBSVM decides by votes, this machine by decision={machine.decision!r}: "
             "call set_params(decision='votes') before exporting"
         )
-    lines = [*_header_lines(machine, _whole_labels(machine.classes_)), *_vector_lines(machine)]
+    contents, order = _contents(machine)
+    lines = [*_header_lines(machine, contents), *_vector_lines(machine, contents.coefficients, order)]
     replace_whole(path, ["".join(f"{line}\n" for line in lines).encode("ascii")])
 
 
@@ -82,10 +84,10 @@ def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneS
     Returns
     -------
     OneVsOneSVC
-        Fitted. Classes are sorted, which matters for ties alone. What the file does not tell is left at what says so:
-        ``support_`` counts the vectors (a precomputed kernel has the rows), ``C`` and ``tol`` have their defaults, the
-        objectives are NaN, ``converged_`` is False and ``stop_reason_`` is ``"imported"``. Probabilities of LIBSVM
-        (``probA``, ``probB``) are read over.
+        Fitted. Classes are sorted; ties of votes go to the class that the file names first, as in LIBSVM. What the file
+        does not tell is left at what says so: ``support_`` counts the vectors (a precomputed kernel has the rows),
+        ``C`` and ``tol`` have their defaults, the objectives are NaN, ``converged_`` is False and ``stop_reason_`` is
+        ``"imported"``. Probabilities of LIBSVM (``probA``, ``probB``) are read over.
     """
     try:
         model = _Model(read_whole(path))
@@ -107,17 +109,50 @@ def _whole_labels(classes: NDArray[Any]) -> list[int]:
     return [int(label) for label in classes]
 
 
-def _header_lines(machine: OneVsOneSVC, labels: list[int]) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Contents:
+    """The numbers of a file, its classes in any order."""
+
+    labels: Any
+    n_support: NDArray[Any]
+    coefficients: Floats  # (n_vectors, k - 1)
+    rho: Floats
+
+    @property
+    def n_vectors(self) -> int:
+        return len(self.coefficients)
+
+
+def _contents(machine: OneVsOneSVC) -> tuple[_Contents, Ints]:
+    """Return what to write, and the support vectors in their order: classes that win ties come first, as in LIBSVM."""
+    labels, sign = _whole_labels(machine.classes_), machine._sign(len(machine.classes_))
+    given = _Contents(labels, machine.n_support_, sign * machine.dual_coef_.T, -sign * machine.intercept_)
+    order = vars(machine).get("_tie_order")
+    if order is None:
+        return given, np.arange(given.n_vectors)
+    coefficients, intercept = _reordered(given, order)
+    vectors = _grouped(given, order)
+    n_support = machine.n_support_[order]
+    return _Contents([labels[c] for c in order], n_support, coefficients[:, vectors].T, -intercept), vectors
+
+
+def _grouped(model: Any, order: Ints) -> Ints:
+    """Return the support vectors, those of a class together, the classes in this order."""
+    ranges = np.split(np.arange(model.n_vectors), np.cumsum(model.n_support)[:-1])
+    return np.concatenate([ranges[c] for c in order])
+
+
+def _header_lines(machine: OneVsOneSVC, contents: _Contents) -> Iterator[str]:
     kernel = machine._kernel
     yield "svm_type c_svc"
     yield f"kernel_type {_KERNEL_NAMES[kernel.kind]}"
     for name in _KERNEL_NUMBERS.get(kernel.kind, ()):
         yield f"{name} {_text(getattr(kernel, name))}"
-    yield f"nr_class {len(labels)}"
-    yield f"total_sv {len(machine.support_)}"
-    yield f"rho {_joined(-machine._sign(len(labels)) * machine.intercept_)}"
-    yield f"label {' '.join(map(str, labels))}"
-    yield f"nr_sv {' '.join(map(str, machine.n_support_))}"
+    yield f"nr_class {len(contents.labels)}"
+    yield f"total_sv {contents.n_vectors}"
+    yield f"rho {_joined(contents.rho)}"
+    yield f"label {' '.join(map(str, contents.labels))}"
+    yield f"nr_sv {' '.join(map(str, contents.n_support))}"
     yield "SV"
 
 
@@ -130,14 +165,13 @@ def _joined(numbers: Floats) -> str:
     return " ".join(map(repr, numbers.tolist()))
 
 
-def _vector_lines(machine: OneVsOneSVC) -> Iterator[str]:
-    coefficients = (machine._sign(len(machine.classes_)) * machine.dual_coef_).T
+def _vector_lines(machine: OneVsOneSVC, coefficients: Floats, order: Ints) -> Iterator[str]:
     if machine._kernel.precomputed:
-        for row, numbers in zip(machine.support_.tolist(), coefficients, strict=True):
+        for row, numbers in zip(machine.support_[order].tolist(), coefficients, strict=True):
             yield f"{_joined(numbers)} 0:{row + 1}"
         return
     vectors = sp.csr_array(machine.support_vectors_)
-    for i, numbers in enumerate(coefficients):
+    for i, numbers in zip(order.tolist(), coefficients, strict=True):
         entries = slice(vectors.indptr[i], vectors.indptr[i + 1])
         pairs = zip(vectors.indices[entries].tolist(), vectors.data[entries].tolist(), strict=True)
         yield " ".join([_joined(numbers), *(f"{index + 1}:{value!r}" for index, value in pairs)])
@@ -273,8 +307,7 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
     if n_features is not None and n_features < least:
         raise ValueError(f"n_features={n_features} is too small: the model needs {least}")
     by_label = np.argsort(model.labels)
-    ranges = np.split(np.arange(model.n_vectors), np.cumsum(model.n_support)[:-1])
-    order = np.concatenate([ranges[c] for c in by_label])
+    order = _grouped(model, by_label)
     used = {name: getattr(kernel, name) for name in _KERNEL_NUMBERS.get(kernel.kind, ())}
     machine = OneVsOneSVC(kernel=kernel.kind, **used)
     machine.classes_ = model.labels[by_label]
@@ -288,6 +321,8 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
     sign = machine._sign(len(by_label))
     coefficients, intercept = _reordered(model, by_label)
     machine.dual_coef_, machine.intercept_ = sign * np.ascontiguousarray(coefficients[:, order]), sign * intercept
+    if np.any(np.diff(by_label) < 0):
+        machine._tie_order = np.argsort(by_label)  # the order of the file, in numbers of the sorted classes
     machine.n_iter_ = np.zeros(len(intercept), dtype=np.int64)
     machine.n_kernel_evaluations_ = 0
     machine.primal_objective_ = machine.dual_objective_ = machine.duality_gap_ = machine.fit_time_ = math.nan
@@ -297,10 +332,10 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
     return machine
 
 
-def _reordered(model: _Model, by_label: Ints) -> tuple[Floats, Floats]:
-    """Return coefficients and intercepts for sorted classes; a pair that changes its order changes its sign."""
+def _reordered(model: Any, by_label: Ints) -> tuple[Floats, Floats]:
+    """Return coefficients and intercepts for another order of classes; a pair that changes places changes its sign."""
     k = len(by_label)
-    place = np.argsort(by_label)  # where a class of the file stands among the sorted ones
+    place = np.argsort(by_label)  # where a class of the model stands in that order
     coefficients = np.empty((k - 1, model.n_vectors))
     begin = 0
     for f, count in enumerate(model.n_support):

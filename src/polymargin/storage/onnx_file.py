@@ -189,8 +189,12 @@ def _decision(graph: _Graph, machine: Any, values: str) -> tuple[str, str]:
     if not isinstance(machine, PairMachine):
         return graph("ArgMax", values, axis=1, keepdims=0), values
     wins, favour = _counted(graph, values, k)
-    decide = {"votes": None, "dag": _dag, "adag": _adag}[machine.decision]
-    decided = graph("ArgMax", wins, axis=1, keepdims=0) if decide is None else decide(graph, values, k)
+    if machine.decision == "votes":
+        order = graph.whole(*vars(machine).get("_tie_order", range(k)))
+        best = graph("ArgMax", graph("Gather", wins, order, axis=1), axis=1, keepdims=0)
+        decided = graph("Gather", order, best, axis=0)
+    else:
+        decided = (_dag if machine.decision == "dag" else _adag)(graph, values, k)
     return decided, _vote_scores(graph, wins, favour, decided)
 
 
