@@ -299,7 +299,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         self.n_kernel_evaluations_ = int(solution.evaluations)
 
     def _warn(self, solution: Solution) -> None:
-        if self.converged_:
+        if self.converged_ or (self._stop is not None and self._stop.is_set()):  # whoever stopped it knows
             return
         advice = {
             "max_iter": f"max_iter={self.max_iter} was reached",
