@@ -15,6 +15,7 @@ from polymargin._errors import with_hint
 LabelColumn = Literal["first", "last"]
 
 REPORT = "polymargin-report.html"
+TABLES = (".csv", ".tsv", ".npz")  # files that have all columns
 PRINTED_WIDTH = 110  # where there is no terminal that has a width
 MACHINES = (
     "all, hsu-lin (the five of the paper), or names separated by commas, such as one-against-one,dag,crammer-singer."
@@ -145,19 +146,21 @@ def _data(file: Path | None, test: Path | None, label: LabelColumn) -> tuple[Any
         return X, y, None, None, file.name, load
     X_test, y_test = _read(test, label)
     load += f"\nX_test, y_test = read_data({str(test)!r}, label={label!r})"
-    X, X_test = _as_wide(X, X_test)
+    if not {file.suffix.lower(), test.suffix.lower()} & set(TABLES):
+        X, X_test = _as_wide(X, X_test)
     return X, y, X_test, y_test, file.name, load
 
 
 def _as_wide(*matrices: Any) -> list[Any]:
-    """Return sparse matrices with the same number of columns: svmlight's files leave out zeros at the end."""
+    """Return matrices with the same number of columns: svmlight's files leave out zeros at the end."""
+    import numpy as np
     from scipy import sparse
 
     widest = max(matrix.shape[1] for matrix in matrices)
     return [
         sparse.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], widest))
         if sparse.issparse(matrix)
-        else matrix
+        else np.pad(matrix, ((0, 0), (0, widest - matrix.shape[1])))
         for matrix in matrices
     ]
 
