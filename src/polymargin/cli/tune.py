@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from polymargin.cli import _options as option
@@ -101,7 +103,11 @@ def searched(machine: Any, grid: Any, X: Any, y: Any, folds: int, jobs: int, pri
     """Return a search over a grid, every candidate measured."""
     splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
     search = KernelSearchCV(machine, grid, cv=splitter, refit=False, n_jobs=jobs, verbose=printer.verbose)
-    search.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # of candidates; that of the machine trained in the end is told
+        search.fit(X, y)
     if not np.isfinite(search.best_score_):
         raise ValueError("no candidate could be fitted")
     return search
