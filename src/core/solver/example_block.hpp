@@ -82,7 +82,7 @@ class ExampleBlock {
     /// Steps for each example before the free coefficients are solved for.
     static constexpr Index kPatience = 4;
     static constexpr int kFirstJumps = 4, kMostJumps = 64;
-    static constexpr double kShorter = 0.25;
+    static constexpr double kShorter = 0.25, kShortest = 1e-3;
     /// A larger face is not worth factorising.
     static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
@@ -144,7 +144,7 @@ class ExampleBlock {
         // Where rows meet their bounds, going on with the others is often better than that all of them stop.
         const auto rows = rows_;
         const std::vector<Real> gradient(gradient_.data(), gradient_.data() + classes_ * stride_);
-        for (double length = 1.0; length > share; length *= kShorter) {
+        for (double length = 1.0; length > std::max(share, kShortest); length *= kShorter) {
             go(loss, changes, length);
             if (gain(rows, gradient) > (share - share * share / 2) * descent) return share;
             rows_ = rows;
