@@ -82,7 +82,7 @@ class ExampleBlock {
     /// Steps for each example before the free coefficients are solved for.
     static constexpr Index kPatience = 4;
     static constexpr int kFirstJumps = 4, kMostJumps = 64;
-    static constexpr double kShorter = 0.25, kShortest = 1e-3;
+    static constexpr double kShorter = 0.25, kShortest = 1e-9;
     /// A larger face is not worth factorising.
     static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
