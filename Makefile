@@ -31,7 +31,7 @@ demo: build
 	$(BIN)/polymargin compare
 
 test: $(VENV)/.extra-test core-test
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
 core-test: $(VENV)/.tools
 	$(BIN)/cmake -S . -B build/core -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \

@@ -56,7 +56,7 @@ def test_the_data_live_as_long_as_the_session():
 
 
 def test_an_error_in_the_progress_stops_a_call_and_the_next_one_begins_anew():
-    X, order, upper, problems = sorted_problem()
+    X, order, upper, problems = sorted_problem(6000)  # long enough for progress to be shown
     hard = np.full(len(order), 1e6)
     session = session_on(X, order, largest_bound=1e6, tolerance=1e-10)
 

@@ -57,12 +57,16 @@ void run_without_gil(const std::function<void()>& work, Control& control, const 
                 return go_on;
             }
         }
+        control.abandon();
         interrupted = true;  // the error stays set on this thread until the work has ended
         return false;
     };
     {
         const nb::gil_scoped_release release;
-        run_watched(work, control, poll);
+        try {
+            run_watched(work, control, poll);
+        } catch (const Abandoned&) {  // the error is the reason
+        }
     }
     if (interrupted) throw nb::python_error();
 }

@@ -75,6 +75,9 @@ def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(
     Write the kernel values of some rows with all vectors to `out`, in its precision.
     """
 
+def single_precision_suffices(kernel: Kernel, max_norm: float, max_coefficient: float, accuracy: float) -> bool:
+    """Return whether kernel values in single precision are exact enough."""
+
 def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """
     Add the scores of some rows to `out`; each support vector's kernel values are computed once.

@@ -85,7 +85,16 @@ def test_every_machine_gets_the_scores_of_plain_search(machine):
         (OneVsOneSVC(), {"decision": ["votes", "dag", "adag"], "C": [1, 4]}),
         (OneVsOneSVC(kernel=lambda A, B: (1 + A @ B.T) ** 2), {"C": [0.1, 1]}),
     ],
-    ids=lambda value: repr(value)[:60],
+    ids=[
+        "poly",
+        "sigmoid",
+        "linear-together",
+        "linear-one-against-all",
+        "two-grids",
+        "bias-and-weights",
+        "decisions",
+        "callable",
+    ],
 )
 def test_every_kernel_and_parameter(machine, grid):
     X, y = wine()
@@ -176,7 +185,7 @@ def two_scores(machine, X, y):
         (two_scores, "errors"),
         ("accuracy", lambda results: int(np.argmin(results["rank_test_score"]))),
     ],
-    ids=str,
+    ids=["name", "scorer", "list", "dictionary", "callable", "refit-by-callable"],
 )
 def test_every_way_of_scoring(scoring, refit):
     X, y = overlapping(n=200)
@@ -278,18 +287,32 @@ def test_ctrl_c_keeps_what_is_done(n_jobs):
 
 
 def test_a_fit_under_way_in_a_thread_ends_soon_after_ctrl_c():
-    X, y = digits()
-    search = KernelSearchCV(CrammerSingerSVC(tol=1e-9), {"C": [1e5], "gamma": [1e-5]}, cv=FOLDS, n_jobs=2)
+    X, y = overlapping(n=6000)
+    machine = OneVsRestSVC(tol=1e-9, time_limit=60.0)
+    search = KernelSearchCV(machine, {"C": [1e7], "gamma": [0.05]}, cv=FOLDS, n_jobs=2)
     times = []
 
     def interrupt():
         times.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Timer(0.5, interrupt).start()
+    threading.Timer(1.0, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, y)
     assert time.perf_counter() - times[0] < 5
+    assert not hasattr(search, "cv_results_")
+
+
+def test_stored_values_are_as_exact_as_the_costs_need():
+    X, y = digits()
+    grid = {"C": [1e5], "gamma": [1e-5]}  # kernel values differ from 1 by less than single precision tells apart
+    machine = CrammerSingerSVC(tol=1e-6, time_limit=60.0)
+    ours = KernelSearchCV(machine, grid, cv=FOLDS, refit=False, return_train_score=True).fit(X, y)
+    theirs = GridSearchCV(machine, grid, cv=FOLDS, refit=False, return_train_score=True).fit(X, y)
+    for part in ("test", "train"):
+        np.testing.assert_allclose(
+            ours.cv_results_[f"mean_{part}_score"], theirs.cv_results_[f"mean_{part}_score"], atol=1.1 / len(y)
+        )
 
 
 def test_hopeless_candidates_are_given_up_only_if_asked():
@@ -308,7 +331,7 @@ def test_hopeless_candidates_are_given_up_only_if_asked():
 def test_progress_with_the_time_left(capsys):
     X, y = iris()
     KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, verbose=1).fit(X, y)
-    assert "24/24 fits" in capsys.readouterr().out
+    assert "24/24 fits" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

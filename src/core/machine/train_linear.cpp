@@ -117,9 +117,10 @@ Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<
 }
 
 /// A bias for the examples as they are becomes one for the examples without their centre.
-void move_to_centre(const LinearData& problem, const Coefficients& coefficients, std::vector<double>& bias) {
+void move_to_centre(const LinearData& problem, const Coefficients& coefficients, std::vector<double>& bias,
+                    const Workers& workers) {
     LinearState state;
-    sum_up(problem, coefficients, state);
+    sum_up(problem, coefficients, state, workers);
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < problem.classes; ++m) {
             bias[m] += problem.centre[f] * state.weights[f * problem.classes + m];
@@ -136,7 +137,7 @@ Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, do
     Progressing<Real> progressing;
     std::vector<double> shift(part.start_bias.begin(), part.start_bias.end());
     shift.resize(part.problem.classes, 0.0);
-    if (!part.start_bias.empty()) move_to_centre(part.problem, solver.coefficients(), shift);
+    if (!part.start_bias.empty()) move_to_centre(part.problem, solver.coefficients(), shift, workers);
     double wanted = 0.1, weight = scale, last = std::numeric_limits<double>::infinity(), best = last;
     while (true) {
         solver.set_bias(weight, shift);
@@ -155,7 +156,7 @@ Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, do
         weight = std::abs(residual - last) <= unchanged * residual ? 2.0 * weight : scale;
         last = residual;
         LinearState state;
-        sum_up(part.problem, solver.coefficients(), state);
+        sum_up(part.problem, solver.coefficients(), state, workers);
         solver.set_weights(state.weights);
         // What an inner problem leaves open comes back as sums, of the order of its root: ask for more when it is in
         // the way.
@@ -168,7 +169,8 @@ Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, do
 
 template <class Loss, class Real>
 Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& control, ThreadPool& pool) {
-    const Workers workers{&pool, nullptr};  // the certificate is for the point where the solver was stopped
+    // The certificate is for the point where the solver was stopped.
+    const Workers workers{.pool = &pool, .control = &control, .thorough = true};
     const double weight = part.request.bias == BiasKind::regularized ? 1.0 : 0.0;
     if (part.request.method == LinearMethod::exponentiated_gradient) {
         if constexpr (std::is_same_v<Loss, CrammerSinger>) {
@@ -181,7 +183,7 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& cont
     if (!part.start_support.empty()) {
         solver.start_from(part.start_support, part.start_rows);
         LinearState state;
-        sum_up(part.problem, solver.coefficients(), state);
+        sum_up(part.problem, solver.coefficients(), state, workers);
         solver.set_weights(state.weights);
     }
     Solved solved;

@@ -83,7 +83,7 @@ class ExampleBlock {
     static constexpr Index kPatience = 4;
     static constexpr int kFirstJumps = 4, kMostJumps = 64;
     static constexpr double kShorter = 0.25, kShortest = 1e-9;
-    /// A larger face is not worth factorising.
+    /// Of a larger face a part is solved for: the cost of a factorisation grows with the cube.
     static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
     /// A bound that is at most so much too large is taken for exact.
@@ -121,12 +121,9 @@ class ExampleBlock {
     /// example after the other do slowly. The share of the way that it went, -1 if it is not possible.
     template <MulticlassLoss Loss>
     double jump(const Loss& loss, const Blas& blas) {
-        Face face;
-        for (Index s = 0; s < size_; ++s) {
-            for (const Exchange& e : loss.exchanges(row(s), examples_[s])) face.push_back({s, e});
-        }
+        const Face face = largest_face(loss);
         const Index f = std::ssize(face);
-        if (f == 0 || f > kMostFree) return -1.0;
+        if (f == 0) return -1.0;
         FaceSystem system(
             face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
             [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
@@ -151,6 +148,23 @@ class ExampleBlock {
         }
         go(loss, changes, share);
         return share;
+    }
+
+    /// The face that the rows are in; of one that is too large, the part that is farthest from its optimum.
+    template <MulticlassLoss Loss>
+    [[nodiscard]] Face largest_face(const Loss& loss) {
+        Face face;
+        for (Index s = 0; s < size_; ++s) {
+            for (const Exchange& e : loss.exchanges(row(s), examples_[s])) face.push_back({s, e});
+        }
+        if (std::ssize(face) <= kMostFree) return face;
+        const auto slope = [this](const FreeExchange& e) {
+            const auto at = [&](Index m) { return gradient_.data()[m * stride_ + e.example]; };
+            return std::abs(at(e.exchange.gains) - at(e.exchange.loses));
+        };
+        std::ranges::stable_sort(face, std::ranges::greater{}, slope);
+        face.resize(kMostFree);
+        return face;
     }
 
     /// Add the changes, times `length`, to the rows and bring each one back into its feasible set.

@@ -53,19 +53,25 @@ double distance_from_optimal(const Loss& loss, std::span<const double> gradient,
 }
 
 /// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients.
-inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state) {
+inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
+                   const Workers& workers) {
     const Index k = problem.classes;
     state.weights.assign(features_of(problem.data) * k, 0.0);
     state.sums.assign(k, 0.0);
-    for (Index i = 0; i < coefficients.rows(); ++i) {
+    const auto add = [&](Index i) {
         const auto row = coefficients.row(i);
-        if (row.empty()) continue;
+        if (row.empty()) return;
         for (const auto& [m, b] : row) state.sums[m] += b;
         for_entries(problem.data, problem.order[i], [&](Index f, double v) {
             double* w = state.weights.data() + f * k;
             for (const auto& [m, b] : row) w[m] += v * b;
         });
-    }
+    };
+    // One after the other: sums of parts would depend on how they are cut.
+    const Workers alone{.pool = nullptr, .control = workers.control, .thorough = true};
+    alone.for_parts(coefficients.rows(), [&](Range range) {
+        for (Index i = range.begin; i < range.end; ++i) add(i);
+    });
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.weights[f * k + m] -= problem.centre[f] * state.sums[m];
     }
@@ -77,7 +83,7 @@ template <RowLoss Loss>
 LinearState evaluate(const Loss& loss, const LinearData& problem, const Coefficients& coefficients, double weight,
                      std::span<const double> shift, const Workers& workers) {
     LinearState state;
-    sum_up(problem, coefficients, state);
+    sum_up(problem, coefficients, state, workers);
     const Index k = problem.classes, n = std::ssize(problem.order);
     for (Index m = 0; m < k; ++m) state.bias.push_back(weight * state.sums[m] + (shift.empty() ? 0.0 : shift[m]));
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {

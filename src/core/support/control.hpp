@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <limits>
 
@@ -17,8 +18,14 @@ struct Progress {
     double violation = std::numeric_limits<double>::infinity();  ///< largest violation among those under way
 };
 
+/// Thrown by a computation that nobody waits for any more.
+struct Abandoned : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return "nobody waits for the answer"; }
+};
+
 /// The link between a computation and whoever waits for it: the computation reads `stop_requested` at every
-/// convenient point and writes its progress; the waiting side sets the stop.
+/// convenient point and writes its progress; the waiting side sets the stop. After a stop there is still an answer,
+/// with its certificate; a computation that is abandoned may end without one, and where that takes long it does.
 class Control {
   public:
     using Clock = std::chrono::steady_clock;
@@ -33,6 +40,13 @@ class Control {
     }
 
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+    void abandon() {
+        abandoned_.store(true, std::memory_order_relaxed);
+        cancel();
+    }
+    void throw_if_abandoned() const {
+        if (abandoned_.load(std::memory_order_relaxed)) throw Abandoned();
+    }
     [[nodiscard]] bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool out_of_time() const { return has_deadline_ && Clock::now() >= deadline_; }
     [[nodiscard]] bool stop_requested() const { return cancelled() || out_of_time(); }
@@ -49,7 +63,7 @@ class Control {
     }
 
   private:
-    std::atomic<bool> cancelled_{false};
+    std::atomic<bool> cancelled_{false}, abandoned_{false};
     bool has_deadline_ = false;
     Clock::time_point deadline_;
     std::atomic<Index> done_{0}, total_{0}, iterations_{0};

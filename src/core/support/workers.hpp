@@ -12,15 +12,19 @@ namespace polymargin {
 struct Workers {
     ThreadPool* pool = nullptr;
     const Control* control = nullptr;
+    bool thorough = false;  ///< a stop does not end the pass, only that nobody waits for it
 
     /// Examples in a part, but for the last one.
     static constexpr Index kPart = 1024;
 
     /// Call `work(part)` for consecutive parts of [0, count). Parts do not depend on the number of threads. After a
-    /// stop request the rest is left undone.
+    /// stop request the rest is left undone, unless the workers are thorough.
     void for_parts(Index count, const std::function<void(Range)>& work) const {
         const auto task = [&](Index part) {
-            if (control != nullptr && control->stop_requested()) return;
+            if (control != nullptr) {
+                control->throw_if_abandoned();
+                if (!thorough && control->stop_requested()) return;
+            }
             work({part * kPart, std::min(count, (part + 1) * kPart)});
         };
         const Index parts = (count + kPart - 1) / kPart;

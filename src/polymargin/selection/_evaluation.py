@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,8 @@ from sklearn.utils.validation import _check_method_params
 from polymargin.machines._data import Matrix
 from polymargin.selection._plan import Series
 from polymargin.selection._scoreboard import Scoreboard
+
+_TURN = 0.1  # seconds
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,12 @@ def in_threads(count: int, stop: threading.Event) -> Iterator[Callable[[Callable
 
         def each(work: Callable[[Any], None], items: list[Any]) -> None:
             try:
-                for future in [pool.submit(guarded, work, item) for item in items]:
-                    future.result()
+                waiting = {pool.submit(guarded, work, item) for item in items}
+                while waiting:
+                    # In turns: a signal that another thread gets is seen by this one only when it wakes.
+                    done, waiting = wait(waiting, timeout=_TURN, return_when=FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
             except BaseException:
                 stop.set()
                 raise

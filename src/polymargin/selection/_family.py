@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from polymargin import _core
 from polymargin.machines._data import Matrix, dense
 from polymargin.machines._kernel import Kernel
 
@@ -21,19 +22,21 @@ class KernelFamily:
     """The kernels on some examples.
 
     RBF kernels of all widths are functions of the squared distances, the others of the scalar products: that matrix is
-    kept, and the one of the kernel asked for last.
+    kept, and the one of the kernel asked for last. Values are kept in single precision if that is exact enough for all
+    ``uses``: kernels, each with the largest C_i and the smallest tol.
     """
 
-    def __init__(self, X: Matrix) -> None:
+    def __init__(self, X: Matrix, uses: list[tuple[Kernel, float, float]]) -> None:
         self.X = X
-        self.dtype = np.dtype(np.float64 if X.shape[0] <= SMALL else np.float32)
+        single = X.shape[0] > SMALL and all(_single_suffices(X, *use) for use in uses)
+        self.dtype = np.dtype(np.float32 if single else np.float64)
         self._base: dict[str, NDArray[Any]] = {}
         self._last: tuple[Kernel, NDArray[Any]] | None = None
 
-    @staticmethod
-    def bytes_needed(n_examples: int) -> int:
-        """Return the memory for the matrix of a kernel and the one that it is made from."""
-        return 2 * n_examples**2 * (8 if n_examples <= SMALL else 4)
+    @property
+    def nbytes(self) -> int:
+        """The memory for the matrix of a kernel and the one that it is made from."""
+        return 2 * self.X.shape[0] ** 2 * self.dtype.itemsize
 
     def matrix(self, kernel: Kernel) -> NDArray[Any]:
         """Return the kernel values of all pairs of examples."""
@@ -61,6 +64,12 @@ class KernelFamily:
         if name not in self._base:
             self._base = {name: compute(self.X, self.dtype)}  # one at a time: memory
         return self._base[name]
+
+
+def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float) -> bool:
+    values = kernel.diagonal(X, np.arange(X.shape[0]))
+    stored = _core.Kernel(_core.KernelType.precomputed, 0.0, 0.0, 0)
+    return _core.single_precision_suffices(stored, float(np.max(np.abs(values))), largest, tolerance / 2)
 
 
 def squared_distances(X: Matrix, dtype: np.dtype[Any]) -> NDArray[Any]:

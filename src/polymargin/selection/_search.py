@@ -18,7 +18,7 @@ from sklearn.model_selection._validation import _warn_or_raise_about_fit_failure
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, _num_samples, column_or_1d
+from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from polymargin._memory import budget_bytes
 from polymargin._progress import count_bar
@@ -161,24 +161,20 @@ class KernelSearchCV(GridSearchCV):
         candidates = list(ParameterGrid(self.param_grid))
         try:
             shared = plan(self.estimator, candidates)
-            self._check_memory(shared, X)
+            self.shared_ = True
+            return self._search(shared, candidates, X, y, params)
         except NothingToShareError as reason:
             warnings.warn(f"candidates are evaluated one by one: {reason}", UserWarning, stacklevel=2)
             self.shared_ = False
             return super().fit(X, y, **params)
-        self.shared_ = True
-        return self._search(shared, candidates, X, y, params)
 
-    def _check_memory(self, shared: Plan, X: Any) -> None:
-        n = _num_samples(X)
-        if all(needs_no_kernel(group.machine, n) for group in shared.groups):
-            return
-        cache_size = shared.groups[0].machine.cache_size
+    def _check_memory(self, family: KernelFamily, cache_size: Any) -> None:
         # Every fold that is under way has its part of the matrix once more.
-        needed = KernelFamily.bytes_needed(n) * (2 + thread_count(self.n_jobs)) // 2
+        needed = family.nbytes * (2 + thread_count(self.n_jobs)) // 2
         if needed > budget_bytes(cache_size, needed):
             raise NothingToShareError(
-                f"kernel matrices of {n} examples take {needed / 1e6:.0f} MB, more than cache_size={cache_size} allows"
+                f"kernel matrices of {family.X.shape[0]} examples take {needed / 1e6:.0f} MB, more than "
+                f"cache_size={cache_size} allows"
             )
 
     # The frame of scikit-learn's search, around an evaluation of our own.
@@ -268,13 +264,18 @@ class KernelSearchCV(GridSearchCV):
         count = 1 if self.early_stop else thread_count(self.n_jobs)
         with one_blas_thread(), in_threads(count, evaluation.stop) as each:
             for rows, of_rows in self._views(shared, X, y, folds):
-                family = KernelFamily(rows)
+                uses = []
                 for group in shared.groups:
                     if needs_no_kernel(group.machine, rows.shape[0]):
                         each(partial(self._evaluate_path, rows, group, evaluation), of_rows)
-                        continue
-                    for kernel, members in _by_kernel(group, rows, of_rows):
-                        each(partial(self._evaluate_fold, rows, family.matrix(kernel), group, evaluation), members)
+                    else:
+                        uses += [(group, kernel, members) for kernel, members in _by_kernel(group, rows, of_rows)]
+                if not uses:
+                    continue
+                family = KernelFamily(rows, [(use[1], *use[0].exactness(y, evaluation.fit_params)) for use in uses])
+                self._check_memory(family, shared.groups[0].machine.cache_size)
+                for group, kernel, members in uses:
+                    each(partial(self._evaluate_fold, rows, family.matrix(kernel), group, evaluation), members)
 
     def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
         """Yield the examples as the machine gets to see them: once for all folds, or with steps before it for each."""

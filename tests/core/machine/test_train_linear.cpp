@@ -315,6 +315,9 @@ TEST(linear_machines_keep_limits_and_say_so) {
             check_honest(problem, gram, request, report);
             CHECK(report.objectives.dual == 0.0 && report.coefficients.empty() && report.visits[0] == 0);
         }
+        Control abandoned;
+        abandoned.abandon();
+        CHECK_THROWS(Abandoned, "nobody waits", (void)train_linear(request, abandoned));
         // A start is not lost.
         const auto solved = run(request_for(problem, loss, bias, 1e-3));
         start_from(request, problem, solved);
