@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import polymargin
+import polymargin.machines
+
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "src" / "core"
 BINDINGS = ROOT / "src" / "bindings"
@@ -146,3 +149,13 @@ def test_importing_adds_no_heavy_library_to_what_scikit_learn_imports():
     added = modules_after("import polymargin") - before
     assert "polymargin" in added
     assert not added & {"rich", "pandas", "polars", "matplotlib", "jinja2", "typer", "hypothesis", "pytest"}
+    assert not added & {"polymargin.comparison", "polymargin.storage", "polymargin.certificate", "highspy"}
+
+
+@pytest.mark.parametrize("package", [polymargin, polymargin.machines], ids=lambda package: package.__name__)
+def test_names_that_are_loaded_when_asked_are_there_from_the_start(package):
+    assert set(package.__all__) <= set(dir(package))
+    for name in package.__all__:
+        assert getattr(package, name) is getattr(package, name)
+    with pytest.raises(AttributeError, match="has no attribute 'NothingSVC'"):
+        _ = package.NothingSVC

@@ -4,19 +4,31 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 """
 
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
 
-from polymargin.certificate import Certificate, certify
-from polymargin.comparison import Comparison, compare
-from polymargin.machines import (
-    CrammerSingerSVC,
-    LinearProgramSVC,
-    OneVsOneSVC,
-    OneVsRestSVC,
-    SoftmaxSVC,
-    UncertaintySVC,
-    WestonWatkinsSVC,
+from polymargin._lazy import loaded_when_asked
+from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+
+if TYPE_CHECKING:
+    from polymargin.certificate import Certificate, certify
+    from polymargin.comparison import Comparison, compare
+    from polymargin.machines import LinearProgramSVC, SoftmaxSVC, UncertaintySVC
+    from polymargin.storage import load_model, save_model
+
+__getattr__, __dir__ = loaded_when_asked(
+    __name__,
+    {
+        "Certificate": "polymargin.certificate",
+        "Comparison": "polymargin.comparison",
+        "LinearProgramSVC": "polymargin.machines",
+        "SoftmaxSVC": "polymargin.machines",
+        "UncertaintySVC": "polymargin.machines",
+        "certify": "polymargin.certificate",
+        "compare": "polymargin.comparison",
+        "load_model": "polymargin.storage",
+        "save_model": "polymargin.storage",
+    },
 )
-from polymargin.storage import load_model, save_model
 
 __version__ = _version("polymargin")
 
