@@ -79,3 +79,52 @@ def test_more_than_was_promised_is_refused():
         session.train(problems, upper, None, **(LIMITS | {"tolerance": 1e-4}))
     with pytest.raises(ValueError, match="upper"):
         session.train(problems, upper[:-1], None, **LIMITS)
+
+
+@pytest.mark.parametrize("n", [500, 1500])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_path_of_costs_is_one_solution_after_the_other(n, threads):
+    X, order, _, problems = sorted_problem(n)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, n)
+    costs = np.array([0.01, 0.1, 0.5, 3.0, 100.0])
+    limits = LIMITS | {"tolerance": 1e-6}
+    session = session_on(X, order, threads, largest_bound=200.0, tolerance=1e-6)
+    path = session.train(problems, weight, None, **limits, costs=costs)
+    singles = [session.train(problems, cost * weight, None, **limits) for cost in costs]
+    assert set(path["status"]) == {"converged"}
+    expected = np.concatenate([single["dual"] for single in singles])
+    np.testing.assert_allclose(path["dual"], expected, rtol=1e-7)
+    np.testing.assert_allclose(path["primal"], expected, rtol=1e-4)
+    np.testing.assert_allclose(path["intercept"], np.concatenate([s["intercept"] for s in singles]), atol=1e-4)
+    for p, (begin, end) in enumerate(zip(path["starts"], path["starts"][1:], strict=False)):
+        beta, bound = path["beta"][begin:end], costs[p // len(problems)] * weight[path["support"][begin:end]]
+        assert np.all(np.abs(beta) <= bound)
+        assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
+
+
+def test_a_path_that_is_stopped_has_a_feasible_point_for_every_cost():
+    X, order, _, problems = sorted_problem()
+    weight, costs = np.ones(len(order)), np.array([0.1, 1.0, 10.0])
+    session = session_on(X, order, largest_bound=10.0)
+    stopped = session.train(problems, weight, None, None, True, 1e-3, 5, 60.0, None, costs)
+    assert set(stopped["status"]) == {"max_iter"}
+    late = session.train(problems, weight, None, None, True, 1e-3, -1, 0.0, None, costs)
+    assert set(late["status"]) == {"time_limit"}
+    for answer in (stopped, late):
+        assert len(answer["dual"]) == len(costs) * len(problems)
+        assert np.all(answer["dual"] <= answer["primal"])
+
+
+@pytest.mark.parametrize("costs", [[2.0, 1.0], [0.0, 1.0], [1.0, np.inf], [np.nan]])
+def test_a_path_that_does_not_ascend_is_refused(costs):
+    X, order, upper, problems = sorted_problem(500)
+    session = session_on(X, order, largest_bound=1e9)
+    with pytest.raises(ValueError, match=r"ascending|bounds up to"):
+        session.train(problems, upper, None, **LIMITS, costs=np.array(costs))
+
+
+def test_folds_and_a_path_at_once_are_refused():
+    X, order, upper, problems = sorted_problem(500)
+    session = session_on(X, order, largest_bound=1e9)
+    with pytest.raises(ValueError, match="either folds or"):
+        session.train(problems, upper, None, **(LIMITS | {"folds": order % 3}), costs=np.array([1.0, 2.0]))

@@ -86,9 +86,10 @@ BinaryFamily family_from(const Array<const Index, nb::shape<-1, 6>>& problems, c
 nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>>& problems,
                      const Vector<double>& upper, const std::optional<nb::tuple>& start,
                      const std::optional<Vector<Index>>& folds, bool refine, double tolerance, Index max_iterations,
-                     double time_limit, const nb::object& progress) {
+                     double time_limit, const nb::object& progress, const std::optional<Vector<double>>& costs) {
     BinaryFamily family = family_from(problems, upper, start, tolerance, max_iterations);
     if (folds) family.folds.assign(folds->data(), folds->data() + folds->size());
+    if (costs) family.costs.assign(costs->data(), costs->data() + costs->size());
     family.refine = refine;
     Control control(time_limit);
     TrainReport report;
@@ -101,9 +102,10 @@ nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>
 void bind_train(nb::class_<Session>& session) {
     session.def("train", &bound_train, nb::arg("problems"), nb::arg("upper"), nb::arg("start").none(),
                 nb::arg("folds").none(), nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"),
-                nb::arg("time_limit"), nb::arg("progress").none(),
+                nb::arg("time_limit"), nb::arg("progress").none(), nb::arg("costs").none() = nb::none(),
                 "Solve binary problems; returns their solutions side by side. With a fold for each example, also each "
-                "example's decision values by the machines without its fold.");
+                "example's decision values by the machines without its fold. With costs, ascending factors of the "
+                "bounds, the solutions for each of them, those for the first one first.");
 }
 
 }  // namespace polymargin::bindings

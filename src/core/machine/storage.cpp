@@ -16,11 +16,13 @@ Points<Real> make_points(const TrainingData& training, std::vector<double> shift
 
 }  // namespace
 
-void KernelSession::check(std::span<const double> upper, double tolerance) const {
+void KernelSession::check(std::span<const double> upper, double tolerance, double factor) const {
     if (upper.size() != training_.order.size()) {
         throw std::invalid_argument("upper must have a bound for each example");
     }
-    if (!exactness_.covers(Exactness::of(upper, tolerance))) {
+    Exactness needed = Exactness::of(upper, tolerance);
+    needed.largest_bound *= factor;
+    if (!exactness_.covers(needed)) {
         std::ostringstream message;
         message << "the session was made for bounds up to " << exactness_.largest_bound << " and tolerances from "
                 << exactness_.tolerance << " on";

@@ -73,7 +73,7 @@ class KernelSession {
     }
 
     /// Throw std::invalid_argument unless bounds and tolerance are what the session was made for.
-    void check(std::span<const double> upper, double tolerance) const;
+    void check(std::span<const double> upper, double tolerance, double factor = 1.0) const;
 
     [[nodiscard]] const Blas& blas() const { return blas_; }
 

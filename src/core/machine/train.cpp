@@ -76,6 +76,8 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
     }
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.upper);
+    std::optional<CostPath> path;
+    if (!family.costs.empty()) settings.path = &path.emplace(family.costs, family.upper);
     TrainReport report;
     report.results = solve_binary<Real>(family.problems, family.upper, store, settings, control, family.starts);
     report.evaluations = store.evaluations() - before;
@@ -87,7 +89,8 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
 }  // namespace
 
 TrainReport train(KernelSession& session, const BinaryFamily& family, Control& control) {
-    session.check(family.upper, family.settings.tolerance);
+    if (!family.costs.empty() && !family.folds.empty()) throw std::invalid_argument("either folds or a path of costs");
+    session.check(family.upper, family.settings.tolerance, family.costs.empty() ? 1.0 : family.costs.back());
     return session.run(control, [&](auto& store, const auto& points) {
         return solve_on(store, points, family, session.blas(), control);
     });

@@ -13,6 +13,7 @@ struct BinaryFamily {
     std::vector<double> upper;        ///< C_i, in the engine's numbering
     std::vector<BinaryStart> starts;  ///< empty, or one for each problem
     std::vector<Index> folds;         ///< empty, or the fold of each example, for held-out decision values
+    std::vector<double> costs;        ///< empty, or factors of `upper` for which each problem is solved, ascending
     bool refine = true;               ///< make the answers of small problems exact to rounding
     BinarySettings settings;
 };

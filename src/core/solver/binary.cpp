@@ -80,6 +80,21 @@ bool independent(std::span<const BinaryProblem> problems, const GramStore<Real>&
     });
 }
 
+/// How many results each problem has.
+Index stages(const BinarySettings& settings) {
+    return settings.path == nullptr ? 1 : std::ssize(settings.path->upper);
+}
+
+/// Put the results of a problem to their places; the violation of the last one.
+double keep(std::vector<BinaryResult> found, Index index, std::vector<BinaryResult>& results, Index problems) {
+    double violation = 0.0;
+    for (std::size_t stage = 0; stage < found.size(); ++stage) {
+        violation = found[stage].violation;
+        results[static_cast<Index>(stage) * problems + index] = std::move(found[stage]);
+    }
+    return violation;
+}
+
 /// One problem from start to end, by the thread that calls.
 template <class Real>
 void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control& control) {
@@ -100,7 +115,7 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
                                       GramStore<Real>& store, const BinarySettings& settings, Control& control,
                                       std::span<const BinaryStart> starts) {
     const auto total = static_cast<Index>(problems.size());
-    std::vector<BinaryResult> results(problems.size());
+    std::vector<BinaryResult> results(total * stages(settings));
     Benches<Real> benches(store.engine());
     std::vector<std::unique_ptr<BinaryTask<Real>>> tasks;
     // The largest first: the small ones fill the gaps at the end.
@@ -125,11 +140,10 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
         if (!starts.empty()) task.start_from(starts[index]);
         solve_alone(task, bench->rows, control);
         iterations += task.iterations();
-        results[index] = task.take_result();
+        const double violation = keep(task.take_results(), index, results, total);
         bench->block = task.take_block();
         benches.give_back(std::move(bench));
-        control.report(
-            {.done = ++done, .total = total, .iterations = iterations, .violation = results[index].violation});
+        control.report({.done = ++done, .total = total, .iterations = iterations, .violation = violation});
     };
     store.pool().for_each(std::min(total, kMostApart), [&](Index) {
         for (Index turn; (turn = next++) < total;) solve_one(queue[turn]);
@@ -144,7 +158,7 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
                                          std::span<const BinaryStart> starts) {
     const auto total = static_cast<Index>(problems.size());
     const auto [in_flight, capacity] = plan(problems, settings, store);
-    std::vector<BinaryResult> results(problems.size());
+    std::vector<BinaryResult> results(total * stages(settings));
     struct Active {
         Index index;
         std::unique_ptr<BinaryTask<Real>> task;
@@ -197,7 +211,7 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
             if (!task->finished()) continue;
             task->close_tables(store);
             past_iterations += task->iterations();
-            results[index] = task->take_result();
+            keep(task->take_results(), index, results, total);
             spare_blocks.push_back(task->take_block());
             task.reset();
             ++done;

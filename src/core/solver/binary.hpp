@@ -7,6 +7,7 @@
 
 #include "kernel/gram.hpp"
 #include "problem/binary.hpp"
+#include "problem/cost_path.hpp"
 #include "problem/folds.hpp"
 #include "solver/smo.hpp"
 #include "solver/status.hpp"
@@ -30,6 +31,7 @@ struct BinarySettings {
     Index in_flight = 4;               ///< most problems solved side by side
     const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
     const Folds* folds = nullptr;      ///< if given, solve each problem again without each fold
+    const CostPath* path = nullptr;    ///< if given, solve each problem for one cost after the other
 };
 
 struct BinaryResult {
@@ -58,7 +60,8 @@ struct BinaryStart {
 ///
 /// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or
 /// has one entry for each problem. With folds, a problem that is solved goes on to the problems that leave a
-/// fold out: most of the rows that they need are there.
+/// fold out: most of the rows that they need are there. With a path of costs it goes on to the next cost, and there is a
+/// result for each cost and problem, those of the first cost first.
 template <class Real>
 std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,

@@ -41,21 +41,63 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
         offsets_.push_back(local);
         local += s.size();
     }
-    begin_stage(upper);
+    begin_anew();
+    begin_stage(settings.path != nullptr ? std::span<const double>(settings.path->upper[0]) : upper);
+}
+
+template <class Real>
+void BinaryTask<Real>::begin_anew() {
+    state_.beta.assign(problem_.size(), 0.0);
+    state_.f.resize(problem_.size());
+    for (const Run& run : runs_) std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
+    fresh_ = true;
 }
 
 template <class Real>
 void BinaryTask<Real>::begin_stage(std::span<const double> upper) {
     upper_ = upper;
-    state_.beta.assign(problem_.size(), 0.0);
-    state_.f.resize(problem_.size());
-    for (const Run& run : runs_) std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
     past_iterations_ += std::exchange(iterations_, 0);
     iteration_limit_ = settings_.max_iterations;
     tolerance_ = settings_.tolerance;
     violation_ = std::numeric_limits<double>::infinity();
     refining_ = false;
-    fresh_ = true;
+}
+
+/// Go on to the next cost; false if there is none.
+template <class Real>
+bool BinaryTask<Real>::raise_costs() {
+    if (settings_.path == nullptr || cost_ + 1 == std::ssize(settings_.path->upper)) return false;
+    const std::span<const double> upper(settings_.path->upper[++cost_]);
+    scale_to(upper);
+    begin_stage(upper);
+    return true;
+}
+
+/// Take the best multiple of the point that is feasible for higher bounds: with `b'y` and `b'Kb` known, the dual along
+/// the ray is a parabola, and the gradient is as easily scaled as the point.
+template <class Real>
+void BinaryTask<Real>::scale_to(std::span<const double> upper) {
+    double linear = 0.0, square = 0.0, growth = std::numeric_limits<double>::infinity();
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double b = state_.beta[run.local + i], before = upper_[run.global + i];
+            linear += run.sign * b;
+            square += b * (state_.f[run.local + i] + run.sign);
+            if (before > 0.0) growth = std::min(growth, upper[run.global + i] / before);
+        }
+    }
+    if (!(square > 0.0) || !std::isfinite(growth)) return;
+    const double scale = std::clamp(linear / square, 1.0, growth);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            double &b = state_.beta[run.local + i], &f = state_.f[run.local + i];
+            const double bound = upper[run.global + i], size = std::abs(b);
+            const bool at_bound = size >= upper_[run.global + i];
+            // Who was at the bound stays there to the last bit.
+            b = std::copysign(at_bound && scale == growth ? bound : std::min(scale * size, bound), b);
+            f = scale * (f + run.sign) - run.sign;
+        }
+    }
 }
 
 template <class Real>
@@ -77,10 +119,20 @@ template <class Real>
 void BinaryTask<Real>::stop(Status reason) {
     if (fold_ < 0) {
         keep_solution(violation_ <= settings_.tolerance ? Status::converged : reason);
+        keep_for_all_costs(reason);
     } else {
         note_unsolved(reason);
     }
     finished_ = true;
+}
+
+/// The costs that are left have the solution of the last one, which is feasible for them.
+template <class Real>
+void BinaryTask<Real>::keep_for_all_costs(Status status) {
+    while (settings_.path != nullptr && cost_ + 1 < std::ssize(settings_.path->upper)) {
+        begin_stage(settings_.path->upper[++cost_]);
+        keep_solution(status);
+    }
 }
 
 /// End the stage. An answer good enough counts as converged, even if it was to become better still.
@@ -94,25 +146,27 @@ void BinaryTask<Real>::end_stage(Status reason) {
     } else {
         keep_held_out(status);
     }
-    finished_ = status == Status::unbounded || !hold_out_next_fold();
+    if (status == Status::unbounded) keep_for_all_costs(status);
+    finished_ = status == Status::unbounded || !(raise_costs() || hold_out_next_fold());
 }
 
 template <class Real>
 void BinaryTask<Real>::keep_solution(Status status) {
-    result_.status = status;
-    result_.iterations = iterations_;
-    result_.violation = violation(runs_, state_, upper_).size();
-    result_.intercept = intercept(runs_, state_, upper_);
-    result_.objectives = objectives(runs_, state_, upper_, result_.intercept);
+    BinaryResult& result = results_.emplace_back();
+    result.status = status;
+    result.iterations = iterations_;
+    result.violation = violation(runs_, state_, upper_).size();
+    result.intercept = intercept(runs_, state_, upper_);
+    result.objectives = objectives(runs_, state_, upper_, result.intercept);
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             const double b = state_.beta[run.local + i];
             if (b != 0.0) {
-                result_.support.push_back(run.global + i);
-                result_.beta.push_back(b);
+                result.support.push_back(run.global + i);
+                result.beta.push_back(b);
             }
             if (settings_.folds != nullptr) {
-                result_.held_out.push_back(state_.f[run.local + i] + run.sign + result_.intercept);
+                result.held_out.push_back(state_.f[run.local + i] + run.sign + result.intercept);
             }
         }
     }
@@ -121,9 +175,10 @@ void BinaryTask<Real>::keep_solution(Status status) {
 /// Report a fold as unsolved, unless something else is.
 template <class Real>
 void BinaryTask<Real>::note_unsolved(Status status) {
-    if (result_.status != Status::converged) return;
-    result_.status = status;
-    result_.violation = violation_;
+    BinaryResult& result = results_.back();
+    if (result.status != Status::converged) return;
+    result.status = status;
+    result.violation = violation_;
 }
 
 template <class Real>
@@ -133,7 +188,7 @@ void BinaryTask<Real>::keep_held_out(Status status) {
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             if (settings_.folds->of[run.global + i] != fold_) continue;
-            result_.held_out[run.local + i] = state_.f[run.local + i] + run.sign + offset;
+            results_.back().held_out[run.local + i] = state_.f[run.local + i] + run.sign + offset;
         }
     }
 }
@@ -153,6 +208,7 @@ bool BinaryTask<Real>::hold_out_next_fold() {
     do {
         if (++fold_ == std::ssize(upper)) return false;
     } while (!has_examples(fold_));
+    begin_anew();
     begin_stage(upper[fold_]);
     return true;
 }

@@ -23,7 +23,8 @@ template <class Real>
 using Table = std::shared_ptr<RowTable<Real>>;
 
 /// One binary problem under way: a point of its dual, its gradient, and the working set with its dense block. Where
-/// there are folds, the problem is solved in stages: with all examples, then without each fold.
+/// there are folds, the problem is solved in stages: with all examples, then without each fold. A path of costs has a
+/// stage for each of them.
 template <class Real>
 class BinaryTask {
   public:
@@ -58,7 +59,8 @@ class BinaryTask {
 
     /// End here. Folds that are not solved keep the values of the machine with all examples.
     void stop(Status reason);
-    BinaryResult take_result() { return std::move(result_); }
+    /// One, or one for each cost.
+    std::vector<BinaryResult> take_results() { return std::move(results_); }
     SmoBlock<Real> take_block() { return std::move(block_); }
 
   private:
@@ -98,6 +100,10 @@ class BinaryTask {
 
     [[nodiscard]] std::optional<Status> reason_to_end();
     void begin_stage(std::span<const double> upper);
+    void begin_anew();
+    [[nodiscard]] bool raise_costs();
+    void scale_to(std::span<const double> upper);
+    void keep_for_all_costs(Status status);
     void end_stage(Status reason);
     void keep_solution(Status status);
     void keep_held_out(Status status);
@@ -124,6 +130,7 @@ class BinaryTask {
     WorkingSet working_;
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
     Index fold_ = -1;                                // the one that is held out; -1: none
+    Index cost_ = 0;                                 // of the path
     double violation_ = std::numeric_limits<double>::infinity();
     Index iterations_ = 0;  // of this stage
     Index past_iterations_ = 0;
@@ -131,7 +138,7 @@ class BinaryTask {
     bool hard_ = false;      // is a bound infinite?
     bool fresh_ = true;
     bool finished_ = false;
-    BinaryResult result_;
+    std::vector<BinaryResult> results_;
 };
 
 }  // namespace polymargin

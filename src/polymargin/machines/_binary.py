@@ -39,6 +39,14 @@ class BinaryMachine(KernelMachine):
     def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
         """Yield, for each problem, the support vectors that may take part in it; ``owner`` is their class."""
 
+    def _decide_all(self, scores: Floats) -> Ints:
+        """Return the number of the class that all scores of a row name."""
+        raise NotImplementedError
+
+    def _costs_at_once(self) -> bool:
+        """Whether machines of many costs are one family of problems after the other, and nothing more."""
+        return False
+
     def _folds(self, X: Matrix, training: TrainingSet) -> Ints | None:
         """Return the fold of each example if its decision values are wanted from machines that have not seen it."""
         return None

@@ -61,6 +61,11 @@ class LargestScoreMixin:
         ndarray of shape (n_samples,)
             Classes.
         """
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[_chosen(self.decision_function(X))]
+
+    def _decide_all(self, scores: Floats) -> Ints:
+        return _chosen(self._binary_score(scores) if len(self.classes_) == 2 else scores)
+
+
+def _chosen(scores: Floats) -> Ints:
+    return (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)

@@ -239,9 +239,14 @@ class OneVsOneSVC(PairMachine):
             return values[:, 0]
         return vote_scores(values, n_classes, self._decide_all(values))
 
+    def _costs_at_once(self) -> bool:
+        return self.decision != "coupling"
+
     def _decide_all(self, values: Floats) -> Ints:
         """Decide from the values of all pairs."""
         n_classes = len(self.classes_)
+        if n_classes == 2:
+            return (values[:, 0] > 0).astype(np.int64)
         if self.decision == "votes":
             return votes(values, n_classes, self.__dict__.get("_tie_order"))
         eliminate = dag if self.decision == "dag" else adag
@@ -267,10 +272,8 @@ class OneVsOneSVC(PairMachine):
         n_classes = len(self.classes_)
         if self.decision == "coupling":
             return self.classes_[self._coupled(X).argmax(axis=1)]
-        if n_classes == 2:
-            return self.classes_[(self._all_scores(X)[:, 0] > 0).astype(np.intp)]
         in_core = self._kernel.kind in ("linear", "poly", "rbf", "sigmoid")
-        if self.decision == "votes" or not in_core:
+        if self.decision == "votes" or n_classes == 2 or not in_core:
             return self.classes_[self._decide_all(self._all_scores(X))]
         eliminate = dag if self.decision == "dag" else adag
         return self.classes_[eliminate(self._path_answer(X), X.shape[0], n_classes)]

@@ -151,6 +151,9 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
         self._forget_linear()
         super()._store(X, training, solution)
 
+    def _costs_at_once(self) -> bool:
+        return self.bias == "free"
+
     def _problems(self, bounds: Ints) -> Ints:
         n_classes = len(bounds) - 1
         positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)

@@ -17,6 +17,8 @@ from sklearn.metrics._scorer import _PassthroughScorer
 from sklearn.model_selection._validation import _score
 from sklearn.utils.validation import _check_method_params
 
+from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._cost_path import classes_for_costs
 from polymargin.machines._data import Matrix
 from polymargin.selection._plan import Series
 from polymargin.selection._scoreboard import Scoreboard
@@ -78,6 +80,40 @@ class Evaluation:
                 self.board.enter(candidate, fold.number, outcome)
             if self.advanced is not None:
                 self.advanced()
+
+    def run_at_once(
+        self, series: Series, fold: Fold, machine: Any, K: NDArray[Any], exactness: tuple[float, float]
+    ) -> bool:
+        """Do the same by one call for all costs, if nothing but the rate is wanted; False if it cannot be done."""
+        plain = isinstance(self.scorer, _PassthroughScorer) and not fold.score_params and not self.with_train_score
+        possible = isinstance(machine, BinaryMachine) and machine._costs_at_once() and machine.time_limit is None
+        if not (plain and possible and np.isfinite(exactness[0])):
+            return False
+        started = time.perf_counter()
+        try:
+            labels = classes_for_costs(
+                machine,
+                K,
+                fold.train,
+                fold.y_train,
+                fold.fit_params.get("sample_weight"),
+                fold.test,
+                series.costs,
+                exactness[1],
+                lambda: not self.stop.is_set(),
+            )
+        except ValueError:
+            return False  # the fit of each candidate says the same
+        if labels is None:
+            return False
+        seconds = (time.perf_counter() - started) / len(series.costs)
+        for candidate, found in zip(series.candidates, labels, strict=True):
+            times = {"fit_time": seconds, "score_time": 0.0}
+            outcome = {"fit_error": None, "n_test_samples": len(fold.test), **times}
+            self.board.enter(candidate, fold.number, outcome | {"test_scores": float(np.mean(found == fold.y_test))})
+            if self.advanced is not None:
+                self.advanced()
+        return True
 
     def _outcome(
         self, machine: Any, fold: Fold, X_train: Matrix, X_test: Matrix, fit: Callable[[Any], Any]

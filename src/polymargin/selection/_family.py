@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,22 +18,25 @@ from polymargin.machines._kernel import Kernel
 
 SMALL = 1024  # up to here everything is done in double precision, as in the core
 BLOCK_BYTES = 64_000_000
+_CACHED = 1 << 18  # bytes of rows that are made while they are in the cache
 
 
 class KernelFamily:
     """The kernels on some examples.
 
     RBF kernels of all widths are functions of the squared distances, the others of the scalar products: that matrix is
-    kept, and the one of the kernel asked for last. Values are kept in single precision if that is exact enough for all
-    ``uses``: kernels, each with the largest C_i and the smallest tol.
+    kept, and the one of the kernel asked for last, whose memory the next one takes. Values are kept in single precision
+    if that is exact enough for all ``uses``: kernels, each with the largest C_i and the smallest tol.
     """
 
-    def __init__(self, X: Matrix, uses: list[tuple[Kernel, float, float]]) -> None:
+    def __init__(self, X: Matrix, uses: list[tuple[Kernel, float, float]], threads: int = 1) -> None:
         self.X = X
+        self.threads = threads
         single = X.shape[0] > SMALL and all(_single_suffices(X, *use) for use in uses)
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self._base: dict[str, NDArray[Any]] = {}
         self._last: tuple[Kernel, NDArray[Any]] | None = None
+        self._memory: NDArray[Any] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -41,7 +46,7 @@ class KernelFamily:
     def matrix(self, kernel: Kernel) -> NDArray[Any]:
         """Return the kernel values of all pairs of examples."""
         if self._last is None or self._last[0] != kernel:
-            self._last = None  # free it before the next one is made
+            self._last = None
             self._last = kernel, self._made(kernel)
         return self._last[1]
 
@@ -51,14 +56,30 @@ class KernelFamily:
         if callable(kernel.kind):
             return kernel.called(self.X, self.X)
         if kernel.kind == "rbf":
-            K = self._shared("distances", squared_distances) * self.dtype.type(-kernel.gamma)
-            return np.exp(K, out=K)
+            return self._mapped(self._shared("distances", squared_distances), -kernel.gamma, 0.0, np.exp)
         products = self._shared("products", scalar_products)
         if kernel.kind == "linear":
             return products
-        K = products * self.dtype.type(kernel.gamma)
-        K += self.dtype.type(kernel.coef0)
-        return np.tanh(K, out=K) if kernel.kind == "sigmoid" else np.power(K, kernel.degree, out=K)
+        function = np.tanh if kernel.kind == "sigmoid" else partial(_power, kernel.degree)
+        return self._mapped(products, kernel.gamma, kernel.coef0, function)
+
+    def _mapped(self, base: NDArray[Any], factor: float, term: float, function: Any) -> NDArray[Any]:
+        """Return ``function(factor * base + term)``, some rows at a time, in the memory of the last matrix."""
+        if self._memory is None:
+            self._memory = np.empty_like(base)
+        out = self._memory
+
+        def fill(part: slice) -> None:
+            rows = np.multiply(base[part], self.dtype.type(factor), out=out[part])
+            if term != 0.0:
+                rows += self.dtype.type(term)
+            function(rows, out=rows)
+
+        parts = gen_batches(len(base), max(1, _CACHED // base[0].nbytes))
+        with ThreadPoolExecutor(self.threads) as pool:
+            for _ in pool.map(fill, parts):
+                pass
+        return out
 
     def _shared(self, name: str, compute: Any) -> NDArray[Any]:
         if name not in self._base:
@@ -70,6 +91,10 @@ def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float
     values = kernel.diagonal(X, np.arange(X.shape[0]))
     stored = _core.Kernel(_core.KernelType.precomputed, 0.0, 0.0, 0)
     return _core.single_precision_suffices(stored, float(np.max(np.abs(values))), largest, tolerance / 2)
+
+
+def _power(degree: int, rows: NDArray[Any], out: NDArray[Any]) -> None:
+    np.power(rows, degree, out=out)
 
 
 def squared_distances(X: Matrix, dtype: np.dtype[Any]) -> NDArray[Any]:

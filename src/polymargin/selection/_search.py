@@ -248,11 +248,15 @@ class KernelSearchCV(GridSearchCV):
     def _evaluate(self, shared: Plan, X: Any, y: Any, splits: list[Any], evaluation: Evaluation) -> None:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        # Classes together: problems of some classes then read neighbouring kernel values. A matrix stays as it is.
+        precomputed = any(group.machine.kernel == "precomputed" for group in shared.groups)
+        order = np.arange(len(y)) if precomputed else np.argsort(y, kind="stable")
+        place = np.argsort(order)
         folds = [
             Fold(
                 number,
-                train,
-                test,
+                place[train],
+                place[test],
                 y[train],
                 y[test],
                 evaluation.fit_parameters(X, train),
@@ -260,22 +264,28 @@ class KernelSearchCV(GridSearchCV):
             )
             for number, (train, test) in enumerate(splits)
         ]
+        fit_params = evaluation.fit_parameters(X, order)
+        if not precomputed:
+            X, y = _safe_indexing(X, order), y[order]
         # A candidate is given up by what it reached on the folds before: then one after the other.
         count = 1 if self.early_stop else thread_count(self.n_jobs)
+        threads = max(1, count // len(folds))  # within a fold
         with one_blas_thread(), in_threads(count, evaluation.stop) as each:
             for rows, of_rows in self._views(shared, X, y, folds):
                 uses = []
                 for group in shared.groups:
                     if needs_no_kernel(group.machine, rows.shape[0]):
-                        each(partial(self._evaluate_path, rows, group, evaluation), of_rows)
+                        each(partial(self._evaluate_path, rows, group, evaluation, threads), of_rows)
                     else:
                         uses += [(group, kernel, members) for kernel, members in _by_kernel(group, rows, of_rows)]
                 if not uses:
                     continue
-                family = KernelFamily(rows, [(use[1], *use[0].exactness(y, evaluation.fit_params)) for use in uses])
+                exact = [(kernel, *group.exactness(y, fit_params)) for group, kernel, _ in uses]
+                family = KernelFamily(rows, exact, thread_count(self.n_jobs))
                 self._check_memory(family, shared.groups[0].machine.cache_size)
                 for group, kernel, members in uses:
-                    each(partial(self._evaluate_fold, rows, family.matrix(kernel), group, evaluation), members)
+                    K = family.matrix(kernel)
+                    each(partial(self._evaluate_fold, rows, K, group, evaluation, threads), members)
 
     def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
         """Yield the examples as the machine gets to see them: once for all folds, or with steps before it for each."""
@@ -288,25 +298,35 @@ class KernelSearchCV(GridSearchCV):
             yield checked_examples(machine, steps.transform(X), y, reset=True)[0], [fold]
 
     def _evaluate_fold(
-        self, X: Matrix, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, fold: Fold
+        self, X: Matrix, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, threads: int, fold: Fold
     ) -> None:
         """Evaluate the candidates of a group on the part of the kernel matrix that belongs to a fold."""
         exactness = group.exactness(fold.y_train, fold.fit_params)
+        machines = [
+            clone(series.machine).set_params(kernel="precomputed", n_jobs=threads, verbose=0, warm_start=True)
+            for series in group.series
+        ]
+        left = [
+            (series, machine)
+            for series, machine in zip(group.series, machines, strict=True)
+            if self.early_stop or not evaluation.run_at_once(series, fold, clone(machine), K, exactness)
+        ]
+        if not left:
+            return
         kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
         K_train, K_test = K[fold.train].take(fold.train, axis=1), K[fold.test].take(fold.train, axis=1)
         weight = fold.fit_params.get("sample_weight")
-        for series in group.series:
-            machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=1, verbose=0, warm_start=True)
+        for series, machine in left:
             evaluation.run(
                 series, fold, machine, K_train, K_test, lambda m: m._fit_again(K_train, fold.y_train, weight, kernel)
             )
         self._give_up(group, evaluation)
 
-    def _evaluate_path(self, X: Matrix, group: KernelGroup, evaluation: Evaluation, fold: Fold) -> None:
+    def _evaluate_path(self, X: Matrix, group: KernelGroup, evaluation: Evaluation, threads: int, fold: Fold) -> None:
         """Evaluate the candidates of a group without a kernel matrix."""
         X_train, X_test = X[fold.train], X[fold.test]
         for series in group.series:
-            machine = clone(series.machine).set_params(n_jobs=1, verbose=0, warm_start=True)
+            machine = clone(series.machine).set_params(n_jobs=threads, verbose=0, warm_start=True)
             evaluation.run(
                 series, fold, machine, X_train, X_test, lambda m: m.fit(X_train, fold.y_train, **fold.fit_params)
             )

@@ -293,6 +293,35 @@ TEST(a_call_may_bring_its_own_bounds_and_start) {
     CHECK_THROWS(std::invalid_argument, "upper", one_by_one(session, request));
 }
 
+TEST(a_path_of_costs_is_one_solution_after_the_other) {
+    const std::vector<double> costs{0.1, 1.0, 3.0, 3.0, 50.0};
+    for (const Index per_class : {60, 300}) {
+        const Data data(4, per_class, 136);
+        auto request =
+            request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(4, per_class));
+        request.settings.tolerance = 1e-7;
+        request.costs = costs;
+        Control control;
+        const Exactness exactness{100.0 * *std::ranges::max_element(request.upper), 1e-7};
+        KernelSession session(request, exactness, plain::blas());
+        const auto path = train(session, request, control);
+        CHECK(path.results.size() == costs.size() * request.problems.size());
+        auto single = request;
+        single.costs.clear();
+        for (std::size_t c = 0; c < costs.size(); ++c) {
+            for (std::size_t i = 0; i < single.upper.size(); ++i) single.upper[i] = costs[c] * request.upper[i];
+            const auto expected = train(session, single, control);
+            for (std::size_t p = 0; p < request.problems.size(); ++p) {
+                const auto& found = path.results[c * request.problems.size() + p];
+                CHECK(found.status == Status::converged && found.violation <= 1e-7);
+                const double dual = expected.results[p].objectives.dual;
+                CHECK_CLOSE(found.objectives.dual, dual, 1e-9 * dual);
+                CHECK_CLOSE(found.objectives.primal, dual, 1e-5 * dual);
+            }
+        }
+    }
+}
+
 TEST(a_session_that_was_stopped_begins_anew) {
     for (const Index per_class : {60, 300}) {
         const Data data(4, per_class, 135);

@@ -1,0 +1,115 @@
+"""Machines made of binary problems, for many costs at once: one call of the core and one product for all scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from polymargin import _core
+from polymargin._memory import budget_bytes
+from polymargin._threads import thread_count
+from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._kernel import Kernel
+from polymargin.machines._machine import checked_weights
+from polymargin.machines._solution import BinarySolution, Floats, Ints
+
+_ROWS_AT_ONCE = 128  # whose kernel values stay in the cache, and whose scores need little memory
+
+
+def classes_for_costs(
+    machine: BinaryMachine,
+    K: NDArray[Any],
+    train: Ints,
+    y: NDArray[Any],
+    sample_weight: Any,
+    test: Ints,
+    costs: list[float],
+    tolerance: float,
+    go_on: Callable[[], bool],
+) -> NDArray[Any] | None:
+    """Return what machines of ascending costs, fitted to some rows of a kernel matrix, give to other rows.
+
+    Parameters
+    ----------
+    machine : BinaryMachine
+        With all parameters but C.
+    K : array of shape (n, n)
+        Kernel values, of which the rows and columns ``train`` are those of the training examples.
+    train, y, sample_weight : arrays
+        Numbers, classes and weights of the training examples.
+    test : array
+        Numbers of the examples to decide on.
+    costs : list of float
+        Ascending.
+    tolerance : float
+        The smallest that ``K`` is exact enough for.
+    go_on : callable
+        Asked now and then.
+
+    Returns
+    -------
+    array of shape (n_costs, n_test), or None
+        Classes. None if one of the machines did not converge: then each has to be fitted, to tell what it says.
+    """
+    machine._validate_params()
+    weight = None if sample_weight is None else checked_weights(sample_weight, y)
+    classes, codes = np.unique(y, return_inverse=True)
+    training = machine._training_set(codes, classes, weight)
+    rows = train[training.order]
+    largest = costs[-1] * float(training.weight.max())
+    useful = 8 * len(rows) ** 2 + 1_000_000
+    session = _core.KernelSession(
+        _core.Data.precomputed(K),
+        Kernel("precomputed", 0.0, 0.0, 0).spec,
+        rows,
+        largest,
+        tolerance,
+        False,
+        budget_bytes(machine.cache_size, useful),
+        thread_count(machine.n_jobs),
+    )
+    raw = session.train(
+        machine._problems(training.bounds),
+        training.weight,
+        None,
+        None,
+        False,
+        float(machine.tol),
+        int(machine.max_iter),
+        float("inf"),
+        lambda *_: go_on(),
+        np.asarray(costs),
+    )
+    solution = BinarySolution.of(raw)
+    if solution.stop_reason != "converged":
+        return None
+    machine.classes_ = classes
+    sign = machine._sign(len(classes))
+    return classes[_decided(machine, K, rows, test, sign, solution, len(costs))].T
+
+
+def _decided(
+    machine: BinaryMachine, K: NDArray[Any], rows: Ints, test: Ints, sign: float, solution: BinarySolution, n_costs: int
+) -> Ints:
+    """Return the class that each machine gives to each row, (n_test, n_costs)."""
+    examples, column = np.unique(solution.support, return_inverse=True)
+    n_scores = len(solution.intercept)
+    coefficients: Floats = np.zeros((n_scores, len(examples)))
+    coefficients[solution.problem, column] = sign * solution.beta
+    columns = rows[examples]
+    decided = np.empty((len(test), n_costs), dtype=np.int64)
+
+    def decide(part: slice) -> None:
+        scores = K[test[part]].take(columns, axis=1) @ coefficients.T + sign * solution.intercept
+        chosen = machine._decide_all(scores.reshape(-1, n_scores // n_costs))
+        decided[part] = chosen.reshape(-1, n_costs)
+
+    with ThreadPoolExecutor(thread_count(machine.n_jobs)) as pool:
+        for _ in pool.map(decide, gen_batches(len(test), _ROWS_AT_ONCE)):
+            pass
+    return decided
