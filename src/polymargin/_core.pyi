@@ -48,7 +48,7 @@ class KernelSession:
     Trains machines on one data set and kernel, and keeps kernel values between calls.
     """
 
-    def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, whole: bool, budget_bytes: int, threads: int) -> None: ...
+    def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, whole: bool, budget_bytes: int, threads: int, share: float = 0.5) -> None: ...
 
     def train(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: tuple | None, folds: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> dict:
         """

@@ -146,11 +146,11 @@ void KernelEngine<Real>::copy_precomputed(std::span<const Index> which, Range ra
     const auto& matrix = std::get<PrecomputedView>(rows_.data());
     std::visit(
         [&](const auto& values) {
+            const Index* columns = columns_.order().data() + range.begin;
             for (std::size_t i = 0; i < which.size(); ++i) {
                 const auto* row = values.data() + rows_.order()[which[i]] * matrix.columns;
-                for (Index g = range.begin; g < range.end; ++g) {
-                    out[i][g - range.begin] = static_cast<Real>(row[columns_.order()[g]]);
-                }
+                Real* to = out[i];
+                for (Index g = 0; g < range.size(); ++g) to[g] = static_cast<Real>(row[columns[g]]);
             }
         },
         matrix.values);

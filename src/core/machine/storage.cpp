@@ -42,7 +42,7 @@ KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& co
     if (static_cast<Index>(training_.order.size()) > kSmallProblem) {
         auto points = make_points<float>(training_, shift, workers);
         if (single_precision_suffices(training_.kernel, points.max_norm(), exactness_.largest_bound,
-                                      exactness_.tolerance / 2)) {
+                                      exactness_.share * exactness_.tolerance)) {
             return parts(std::move(points));
         }
     }

@@ -33,9 +33,11 @@ struct TrainingData {
 struct Exactness {
     double largest_bound = 0.0;  ///< no C_i is larger
     double tolerance = 1e-3;     ///< no solver goes on below this violation
+    double share = 0.5;          ///< of the tolerance that the rounding of kernel values may take
 
     [[nodiscard]] static Exactness of(std::span<const double> upper, double tolerance) {
-        return {upper.empty() ? 0.0 : *std::max_element(upper.begin(), upper.end()), tolerance};
+        return {.largest_bound = upper.empty() ? 0.0 : *std::max_element(upper.begin(), upper.end()),
+                .tolerance = tolerance};
     }
     [[nodiscard]] bool covers(const Exactness& other) const {
         return other.largest_bound <= largest_bound && other.tolerance >= tolerance;

@@ -60,8 +60,8 @@ struct BinaryStart {
 ///
 /// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or
 /// has one entry for each problem. With folds, a problem that is solved goes on to the problems that leave a
-/// fold out: most of the rows that they need are there. With a path of costs it goes on to the next cost, and there is a
-/// result for each cost and problem, those of the first cost first.
+/// fold out: most of the rows that they need are there. With a path of costs it goes on to the next cost, and there is
+/// a result for each cost and problem, those of the first cost first.
 template <class Real>
 std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from polymargin import _core
 from polymargin._memory import budget_bytes
 from polymargin._threads import thread_count
 from polymargin.machines._binary import BinaryMachine
-from polymargin.machines._kernel import Kernel
+from polymargin.machines._kernel import ROUNDING_SHARE, Kernel
 from polymargin.machines._machine import checked_weights
 from polymargin.machines._solution import BinarySolution, Floats, Ints
 
@@ -47,7 +48,7 @@ def classes_for_costs(
     costs : list of float
         Ascending.
     tolerance : float
-        The smallest that ``K`` is exact enough for.
+        The smallest that ``K`` is exact enough for, rounding taking ``ROUNDING_SHARE`` of it.
     go_on : callable
         Asked now and then.
 
@@ -72,6 +73,7 @@ def classes_for_costs(
         False,
         budget_bytes(machine.cache_size, useful),
         thread_count(machine.n_jobs),
+        ROUNDING_SHARE,
     )
     raw = session.train(
         machine._problems(training.bounds),
@@ -89,23 +91,35 @@ def classes_for_costs(
     if solution.stop_reason != "converged":
         return None
     machine.classes_ = classes
-    sign = machine._sign(len(classes))
-    return classes[_decided(machine, K, rows, test, sign, solution, len(costs))].T
+    return classes[_decided(machine, K, rows, training.bounds, test, solution, len(costs))].T
 
 
 def _decided(
-    machine: BinaryMachine, K: NDArray[Any], rows: Ints, test: Ints, sign: float, solution: BinarySolution, n_costs: int
+    machine: BinaryMachine,
+    K: NDArray[Any],
+    rows: Ints,
+    bounds: Ints,
+    test: Ints,
+    solution: BinarySolution,
+    n_costs: int,
 ) -> Ints:
     """Return the class that each machine gives to each row, (n_test, n_costs)."""
-    examples, column = np.unique(solution.support, return_inverse=True)
+    sign = machine._sign(len(bounds) - 1)
+    used = np.zeros(len(rows), dtype=bool)
+    used[solution.support] = True
+    examples, column = np.flatnonzero(used), (np.cumsum(used) - 1)[solution.support]
     n_scores = len(solution.intercept)
     coefficients: Floats = np.zeros((n_scores, len(examples)))
     coefficients[solution.problem, column] = sign * solution.beta
     columns = rows[examples]
+    blocks = _blocks(coefficients, np.searchsorted(examples, bounds))
     decided = np.empty((len(test), n_costs), dtype=np.int64)
 
     def decide(part: slice) -> None:
-        scores = K[test[part]].take(columns, axis=1) @ coefficients.T + sign * solution.intercept
+        values = K[test[part]].take(columns, axis=1).astype(np.float64, copy=False)
+        scores = np.tile(sign * solution.intercept, (len(values), 1))
+        for vectors, problems, block in blocks:
+            scores[:, problems] += values[:, vectors] @ block.T
         chosen = machine._decide_all(scores.reshape(-1, n_scores // n_costs))
         decided[part] = chosen.reshape(-1, n_costs)
 
@@ -113,3 +127,12 @@ def _decided(
         for _ in pool.map(decide, gen_batches(len(test), _ROWS_AT_ONCE)):
             pass
     return decided
+
+
+def _blocks(coefficients: Floats, bounds: Ints) -> list[tuple[slice, Ints, Floats]]:
+    """Return the coefficients of the vectors of each class, in the problems that they take part in."""
+    blocks = []
+    for begin, end in pairwise(bounds):
+        problems = np.flatnonzero(coefficients[:, begin:end].any(axis=1))
+        blocks.append((slice(begin, end), problems, coefficients[problems, begin:end]))
+    return blocks

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from polymargin import _core
 from polymargin.machines._data import Matrix, dense
-from polymargin.machines._kernel import Kernel
+from polymargin.machines._kernel import ROUNDING_SHARE, Kernel
 
 SMALL = 1024  # up to here everything is done in double precision, as in the core
 BLOCK_BYTES = 64_000_000
@@ -90,7 +90,7 @@ class KernelFamily:
 def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float) -> bool:
     values = kernel.diagonal(X, np.arange(X.shape[0]))
     stored = _core.Kernel(_core.KernelType.precomputed, 0.0, 0.0, 0)
-    return _core.single_precision_suffices(stored, float(np.max(np.abs(values))), largest, tolerance / 2)
+    return _core.single_precision_suffices(stored, float(np.max(np.abs(values))), largest, ROUNDING_SHARE * tolerance)
 
 
 def _power(degree: int, rows: NDArray[Any], out: NDArray[Any]) -> None:

@@ -302,7 +302,7 @@ TEST(a_path_of_costs_is_one_solution_after_the_other) {
         request.settings.tolerance = 1e-7;
         request.costs = costs;
         Control control;
-        const Exactness exactness{100.0 * *std::ranges::max_element(request.upper), 1e-7};
+        const Exactness exactness{.largest_bound = 100.0 * *std::ranges::max_element(request.upper), .tolerance = 1e-7};
         KernelSession session(request, exactness, plain::blas());
         const auto path = train(session, request, control);
         CHECK(path.results.size() == costs.size() * request.problems.size());
