@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "bindings.hpp"
-#include "kernel/engine.hpp"
 
 namespace polymargin::bindings {
 namespace {
@@ -65,9 +64,6 @@ void bind_values(nb::module_& m) {
 void bind_scores(nb::module_& m) {
     bind_values<float>(m);
     bind_values<double>(m);
-    m.def("single_precision_suffices", &single_precision_suffices, nb::arg("kernel"), nb::arg("max_norm"),
-          nb::arg("max_coefficient"), nb::arg("accuracy"),
-          "Return whether kernel values in single precision are exact enough.");
     m.def("add_scores", &bound_scores, nb::arg("data"), nb::arg("rows"), nb::arg("vectors"), nb::arg("kernel"),
           nb::arg("coefficients"), nb::arg("blocks"), nb::arg("out"), nb::arg("accuracy"), nb::arg("threads"),
           "Add the scores of some rows to `out`; each support vector's kernel values are computed once.");

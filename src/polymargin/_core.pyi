@@ -48,7 +48,7 @@ class KernelSession:
     Trains machines on one data set and kernel, and keeps kernel values between calls.
     """
 
-    def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, whole: bool, budget_bytes: int, threads: int, share: float = 0.5) -> None: ...
+    def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, whole: bool, budget_bytes: int, threads: int, rough: bool = False) -> None: ...
 
     def train(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: tuple | None, folds: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> dict:
         """
@@ -57,6 +57,9 @@ class KernelSession:
 
     def train_together(self, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, gap: float, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None) -> dict:
         """Train an all-together machine; returns its solution."""
+
+def single_precision_suffices(largest_value: float, largest_bound: float, tolerance: float, rough: bool) -> bool:
+    """Return whether stored kernel values may be in single precision."""
 
 def exact_step(loss: str, margin: float, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object | None:
     """
@@ -74,9 +77,6 @@ def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(
     """
     Write the kernel values of some rows with all vectors to `out`, in its precision.
     """
-
-def single_precision_suffices(kernel: Kernel, max_norm: float, max_coefficient: float, accuracy: float) -> bool:
-    """Return whether kernel values in single precision are exact enough."""
 
 def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """

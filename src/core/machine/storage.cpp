@@ -39,10 +39,10 @@ KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& co
         if (training_.whole && store.square_bytes(store.size()) <= store.budget()) store.compute_whole();
         return made;
     };
-    if (static_cast<Index>(training_.order.size()) > kSmallProblem) {
+    if (exactness_.rough || static_cast<Index>(training_.order.size()) > kSmallProblem) {
         auto points = make_points<float>(training_, shift, workers);
         if (single_precision_suffices(training_.kernel, points.max_norm(), exactness_.largest_bound,
-                                      exactness_.share * exactness_.tolerance)) {
+                                      exactness_.accuracy())) {
             return parts(std::move(points));
         }
     }

@@ -33,8 +33,13 @@ struct TrainingData {
 struct Exactness {
     double largest_bound = 0.0;  ///< no C_i is larger
     double tolerance = 1e-3;     ///< no solver goes on below this violation
-    double share = 0.5;          ///< of the tolerance that the rounding of kernel values may take
+    /// Answers will be compared and thrown away. Then rounding may take more of the tolerance, though less than in
+    /// LIBSVM, which keeps kernel values in single precision for every C; and small problems need not be exact to the
+    /// last digit.
+    bool rough = false;
 
+    /// What rounding may do to a gradient.
+    [[nodiscard]] double accuracy() const { return (rough ? 2.0 : 0.5) * tolerance; }
     [[nodiscard]] static Exactness of(std::span<const double> upper, double tolerance) {
         return {.largest_bound = upper.empty() ? 0.0 : *std::max_element(upper.begin(), upper.end()),
                 .tolerance = tolerance};

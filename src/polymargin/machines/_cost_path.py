@@ -15,7 +15,7 @@ from polymargin import _core
 from polymargin._memory import budget_bytes
 from polymargin._threads import thread_count
 from polymargin.machines._binary import BinaryMachine
-from polymargin.machines._kernel import ROUNDING_SHARE, Kernel
+from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import checked_weights
 from polymargin.machines._solution import BinarySolution, Floats, Ints
 
@@ -48,7 +48,7 @@ def classes_for_costs(
     costs : list of float
         Ascending.
     tolerance : float
-        The smallest that ``K`` is exact enough for, rounding taking ``ROUNDING_SHARE`` of it.
+        The smallest that ``K`` is exact enough for.
     go_on : callable
         Asked now and then.
 
@@ -73,7 +73,7 @@ def classes_for_costs(
         False,
         budget_bytes(machine.cache_size, useful),
         thread_count(machine.n_jobs),
-        ROUNDING_SHARE,
+        rough=K.dtype == np.float32,
     )
     raw = session.train(
         machine._problems(training.bounds),

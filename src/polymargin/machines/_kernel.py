@@ -14,9 +14,6 @@ from polymargin._threads import one_blas_thread
 from polymargin.machines._data import Matrix, check_finite, core_data, dense, weighted_variance
 
 _DIAGONAL_BLOCK = 64  # rows that a callable kernel gets at a time when only its diagonal is wanted
-# Of tol, that the rounding of kernel values may take in fits that are compared and thrown away: more than in those that
-# are kept, but less than in LIBSVM, which keeps kernel values in single precision for every C.
-ROUNDING_SHARE = 2.0
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
@@ -191,7 +188,7 @@ class SharedKernel(Kernel):
                 True,
                 budget_bytes,
                 threads,
-                ROUNDING_SHARE,
+                rough=X.dtype == np.float32,
             )
         return self.sessions[key]
 

@@ -14,10 +14,10 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from polymargin import _core
 from polymargin.machines._data import Matrix, dense
-from polymargin.machines._kernel import ROUNDING_SHARE, Kernel
+from polymargin.machines._kernel import Kernel
 
-SMALL = 1024  # up to here everything is done in double precision, as in the core
 BLOCK_BYTES = 64_000_000
+_SAMPLE, _RESOLUTION = 64, 1e-3  # rows that show how much kernel values differ; the part of it that may be rounded off
 _CACHED = 1 << 18  # bytes of rows that are made while they are in the cache
 
 
@@ -32,7 +32,7 @@ class KernelFamily:
     def __init__(self, X: Matrix, uses: list[tuple[Kernel, float, float]], threads: int = 1) -> None:
         self.X = X
         self.threads = threads
-        single = X.shape[0] > SMALL and all(_single_suffices(X, *use) for use in uses)
+        single = all(_single_suffices(X, *use) for use in uses)
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self._base: dict[str, NDArray[Any]] = {}
         self._last: tuple[Kernel, NDArray[Any]] | None = None
@@ -88,9 +88,13 @@ class KernelFamily:
 
 
 def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float) -> bool:
-    values = kernel.diagonal(X, np.arange(X.shape[0]))
-    stored = _core.Kernel(_core.KernelType.precomputed, 0.0, 0.0, 0)
-    return _core.single_precision_suffices(stored, float(np.max(np.abs(values))), largest, ROUNDING_SHARE * tolerance)
+    """Whether rounding neither disturbs the solver nor hides by how much the values of a kernel differ."""
+    size = float(np.max(np.abs(kernel.diagonal(X, np.arange(X.shape[0])))))
+    if not _core.single_precision_suffices(size, largest, tolerance, rough=True):
+        return False
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], _SAMPLE)).astype(np.int64))
+    spread = float(np.std(kernel.matrix(X, rows, X[rows], rows, 1)))
+    return bool(np.finfo(np.float32).eps * size <= _RESOLUTION * spread)
 
 
 def _power(degree: int, rows: NDArray[Any], out: NDArray[Any]) -> None:
