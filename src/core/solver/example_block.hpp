@@ -67,7 +67,9 @@ class ExampleBlock {
             double share = 0.0;
             for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
                 if (control != nullptr && control->stop_requested()) return steps;
-                share = jump(loss, *blas);
+                const Face face = face_to_solve(loss, steps > kLong * size_);
+                if (face.empty()) break;
+                share = jump(loss, face, *blas);
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
             }
             // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
@@ -81,9 +83,11 @@ class ExampleBlock {
   private:
     /// Steps for each example before the free coefficients are solved for.
     static constexpr Index kPatience = 4;
+    /// Steps for each example after which a part of a face that is too large is solved for.
+    static constexpr Index kLong = 16;
     static constexpr int kFirstJumps = 4, kMostJumps = 64;
     static constexpr double kShorter = 0.25, kShortest = 1e-9;
-    /// Of a larger face a part is solved for: the cost of a factorisation grows with the cube.
+    /// A larger face is not worth factorising: the cost grows with the cube.
     static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
     /// A bound that is at most so much too large is taken for exact.
@@ -120,10 +124,8 @@ class ExampleBlock {
     /// Go to the optimum of the face that the rows are in, or as far as the feasible sets allow: what steps on one
     /// example after the other do slowly. The share of the way that it went, -1 if it is not possible.
     template <MulticlassLoss Loss>
-    double jump(const Loss& loss, const Blas& blas) {
-        const Face face = largest_face(loss);
+    double jump(const Loss& loss, const Face& face, const Blas& blas) {
         const Index f = std::ssize(face);
-        if (f == 0) return -1.0;
         FaceSystem system(
             face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
             [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
@@ -150,14 +152,16 @@ class ExampleBlock {
         return share;
     }
 
-    /// The face that the rows are in; of one that is too large, the part that is farthest from its optimum.
+    /// The face that the rows are in. If it is too large to be worth it, nothing or, when it takes long, the part that
+    /// is farthest from its optimum.
     template <MulticlassLoss Loss>
-    [[nodiscard]] Face largest_face(const Loss& loss) {
+    [[nodiscard]] Face face_to_solve(const Loss& loss, bool in_part) {
         Face face;
         for (Index s = 0; s < size_; ++s) {
             for (const Exchange& e : loss.exchanges(row(s), examples_[s])) face.push_back({s, e});
         }
         if (std::ssize(face) <= kMostFree) return face;
+        if (!in_part) return {};
         const auto slope = [this](const FreeExchange& e) {
             const auto at = [&](Index m) { return gradient_.data()[m * stride_ + e.example]; };
             return std::abs(at(e.exchange.gains) - at(e.exchange.loses));
