@@ -8,6 +8,7 @@
 #include "solver/balance.hpp"
 #include "solver/exponentiated_gradient.hpp"
 #include "solver/linear_state.hpp"
+#include "support/buffer.hpp"
 
 namespace polymargin {
 namespace {
@@ -215,6 +216,13 @@ std::vector<Range> groups_of(Index classes, bool coupled) {
 LinearReport report_of(std::vector<Solved> parts, std::span<const Range> groups, const LinearRequest& request,
                        const Shuffled& examples) {
     LinearReport report;
+    Index count = 0;
+    for (const Solved& part : parts) {
+        for (Index i = 0; i < part.coefficients.rows(); ++i) count += std::ssize(part.coefficients.row(i));
+    }
+    report.columns.reserve(count);
+    report.coefficients.reserve(count);
+    report.starts.reserve(examples.place.size() + 1);
     report.starts.push_back(0);
     for (const Index i : examples.place) {
         for (std::size_t g = 0; g < parts.size(); ++g) {
@@ -301,15 +309,17 @@ LinearReport train_linear(const LinearRequest& request, Control& control) {
         throw std::invalid_argument("C must be positive and finite for every example");
     }
     ThreadPool pool(request.threads);
-    const bool single =
-        request.gap >= kSingleGap && moderate(request) && std::ssize(request.order) * request.classes > kSmall;
-    return std::visit(
+    const bool large = std::ssize(request.order) * request.classes > kSmall;
+    const bool single = large && request.gap >= kSingleGap && moderate(request);
+    LinearReport report = std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;
             return single ? solve_all<Loss, float>(request, loss, control, pool)
                           : solve_all<Loss, double>(request, loss, control, pool);
         },
         request.loss);
+    if (large) return_freed_memory();  // whoever keeps the answer may need as much again
+    return report;
 }
 
 }  // namespace polymargin

@@ -87,7 +87,8 @@ def solve_linear(
             cooling=machine._heuristics["cooling"],
             **options,
         )
-        entries = (raw["coefficients"], raw["columns"], raw["starts"])
+        # Popped: SciPy keeps narrower copies of the indices.
+        entries = (raw.pop("coefficients"), raw.pop("columns"), raw.pop("starts"))
         raw["coefficients"] = sp.csr_array(entries, shape=(len(training.order), n_columns))
         raw["weights"] = raw["weights"].reshape(X.shape[1], n_columns)
         return raw
@@ -126,9 +127,10 @@ class LinearSolverMixin:
         """Set the fitted attributes."""
         coefficients = solution.coefficients
         used = np.flatnonzero(np.diff(coefficients.indptr))
-        self._store_support(X, training, used, solution)  # type: ignore[attr-defined]
         columns = sp.csc_array(coefficients[used].T)
         self.dual_coef_ = columns.toarray() if np.prod(columns.shape) <= _DENSE else columns
+        del columns  # before the support vectors, which may be all examples, are copied
+        self._store_support(X, training, used, solution)  # type: ignore[attr-defined]
         self.intercept_ = solution.intercept
         self.solver_used_ = solution.solver
         self._linear_weights = solution.weights
