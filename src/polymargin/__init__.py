@@ -28,6 +28,7 @@ __getattr__, __dir__ = loaded_when_asked(
         "load_model": "polymargin.storage",
         "save_model": "polymargin.storage",
     },
+    modules=("comparison", "features", "machines", "plots", "selection", "storage"),
 )
 
 __version__ = _version("polymargin")

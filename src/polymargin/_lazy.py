@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 
-def loaded_when_asked(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and the ``__dir__`` of a package; ``homes`` has the module of each name."""
+def loaded_when_asked(
+    package: str, homes: Mapping[str, str], modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package.
+
+    ``homes`` has the module of each name, ``modules`` the names of modules of the package.
+    """
 
     def get(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(homes[name]), name)
@@ -19,6 +26,7 @@ def loaded_when_asked(package: str, homes: Mapping[str, str]) -> tuple[Callable[
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        own = vars(sys.modules[package])
+        return sorted({*own["__all__"], *modules, *(name for name in own if name.startswith("__"))})
 
     return get, names

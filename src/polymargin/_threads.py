@@ -13,6 +13,8 @@ from threadpoolctl import ThreadpoolController
 
 def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` means in scikit-learn: None is 1, -1 all cores."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of threads, -1 for all cores or None for one; got 0")
     return int(joblib.effective_n_jobs(n_jobs))
 
 

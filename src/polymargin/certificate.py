@@ -281,4 +281,4 @@ def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) ->
             float(np.max((sign * beta - upper)[~hard], initial=0.0)),
         )
         broken = max(broken, worst / _scale(upper, beta))
-    return Certificate(primal, dual, broken)
+    return Certificate(float(primal), float(dual), float(broken))

@@ -6,13 +6,12 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from polymargin._errors import with_hint
-
-LabelColumn = Literal["first", "last"]
+from polymargin.cli import _options as option
 
 REPORT = "polymargin-report.html"
 TABLES = (".csv", ".tsv", ".npz")  # files that have all columns
@@ -60,6 +59,8 @@ def compare(
     ] = None,
     test: Annotated[Path | None, typer.Option(help="Test data, in the same format.")] = None,
     label: Annotated[Label, typer.Option(help="Where CSV files have the class.")] = Label.first,
+    header: option.Header = None,
+    zero_based: option.ZeroBased = False,
     machines: Annotated[str, typer.Option(help=MACHINES)] = "all",
     cv: Annotated[
         int | None,
@@ -87,7 +88,9 @@ def compare(
     Prints a table and writes a report. Without a file it runs on the built-in iris data.
     """
     _check_output(output)
-    X, y, X_test, y_test, name, load = _data(file, test, "first" if label is Label.first else "last")
+    X, y, X_test, y_test, name, load = _data(
+        file, test, {"label": label.value, "header": header, "zero_based": zero_based}
+    )
     from polymargin import compare as run
 
     comparison = run(
@@ -129,7 +132,7 @@ def _command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def _data(file: Path | None, test: Path | None, label: LabelColumn) -> tuple[Any, Any, Any, Any, str, str]:
+def _data(file: Path | None, test: Path | None, reading: dict[str, Any]) -> tuple[Any, Any, Any, Any, str, str]:
     """Return training data, test data, their name, and the code that reads them."""
     if file is None:
         if test is not None:
@@ -140,12 +143,13 @@ def _data(file: Path | None, test: Path | None, label: LabelColumn) -> tuple[Any
         load = "from sklearn.datasets import load_iris\n\ndata = load_iris()\n"
         load += "X, y = data.data, data.target_names[data.target]"
         return data.data, data.target_names[data.target], None, None, "iris", load
-    X, y = _read(file, label)
-    load = f"from polymargin.storage import read_data\n\nX, y = read_data({str(file)!r}, label={label!r})"
+    X, y = _read(file, reading)
+    options = "".join(f", {name}={value!r}" for name, value in reading.items() if name == "label" or value)
+    load = f"from polymargin.storage import read_data\n\nX, y = read_data({str(file)!r}{options})"
     if test is None:
         return X, y, None, None, file.name, load
-    X_test, y_test = _read(test, label)
-    load += f"\nX_test, y_test = read_data({str(test)!r}, label={label!r})"
+    X_test, y_test = _read(test, reading)
+    load += f"\nX_test, y_test = read_data({str(test)!r}{options})"
     if not {file.suffix.lower(), test.suffix.lower()} & set(TABLES):
         X, X_test = _as_wide(X, X_test)
     return X, y, X_test, y_test, file.name, load
@@ -165,13 +169,13 @@ def _as_wide(*matrices: Any) -> list[Any]:
     ]
 
 
-def _read(path: Path, label: LabelColumn) -> tuple[Any, Any]:
+def _read(path: Path, reading: dict[str, Any]) -> tuple[Any, Any]:
     from polymargin.storage.data_files import read_data
 
     if not path.exists():
         hint = "without a file, `polymargin compare` runs on iris"
         raise with_hint(FileNotFoundError(f"there is no file `{path}`"), hint)
-    return read_data(path, label=label)
+    return read_data(path, **reading)
 
 
 def _check_output(output: Path | None) -> None:

@@ -61,7 +61,8 @@ class LargestScoreMixin:
         ndarray of shape (n_samples,)
             Classes.
         """
-        return self.classes_[_chosen(self.decision_function(X))]
+        chosen = _chosen(self.decision_function(X))
+        return self.classes_[chosen]
 
     def _decide_all(self, scores: Floats) -> Ints:
         return _chosen(self._binary_score(scores) if len(self.classes_) == 2 else scores)

@@ -82,9 +82,8 @@ def _taken_apart(estimator: BaseEstimator) -> tuple[Pipeline | None, KernelMachi
         return None, estimator, ""
     if isinstance(estimator, Pipeline) and isinstance(estimator[-1], KernelMachine):
         return estimator[:-1], estimator[-1], f"{estimator.steps[-1][0]}__"
-    raise NothingToShareError(
-        f"{type(estimator).__name__} is not a kernel machine of this package, nor a pipeline with one"
-    )
+    machine = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    raise NothingToShareError(f"{type(machine).__name__} is not a kernel machine of this package")
 
 
 def _own_parameters(candidate: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -235,6 +235,10 @@ class KernelSearchCV(GridSearchCV):
             if not callable(self.refit):
                 self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Ctrl-C may leave results without a machine."""
+        return hasattr(self, "best_estimator_" if self.refit else "cv_results_")
+
     def _refit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         started = time.perf_counter()
         best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))

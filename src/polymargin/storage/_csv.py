@@ -109,7 +109,9 @@ class _Table:
         line, cells = row
         for column, cell in enumerate(cells):
             if column != self._label and math.isnan(_number(cell)):
-                hint = "give --header if this is a line of names" if len(self._lines) == 0 else None
+                hint = "give --header if this is a line of names" if line == 1 else None
+                if self._label == 0 and column == len(cells) - 1 and line > 1:
+                    hint = "give --label last if the last column has the classes"
                 _refuse(line, column + 1, f"expected a finite number, got {_shown(cell)}", hint)
 
     def features(self) -> NDArray[np.float64]:
