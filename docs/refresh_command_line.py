@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from polymargin.cli import app
+from polymargin.cli._app import app
 
 PAGE = Path(__file__).resolve().parent / "command_line.md"
 MARK = "<!-- From here on written by docs/refresh_command_line.py. -->\n"

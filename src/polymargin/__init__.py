@@ -7,12 +7,19 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 from polymargin._lazy import loaded_when_asked
-from polymargin.machines import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
 if TYPE_CHECKING:
     from polymargin.certificate import Certificate, certify
     from polymargin.comparison import Comparison, compare
-    from polymargin.machines import LinearProgramSVC, SoftmaxSVC, UncertaintySVC
+    from polymargin.machines import (
+        CrammerSingerSVC,
+        LinearProgramSVC,
+        OneVsOneSVC,
+        OneVsRestSVC,
+        SoftmaxSVC,
+        UncertaintySVC,
+        WestonWatkinsSVC,
+    )
     from polymargin.storage import load_model, save_model
 
 __getattr__, __dir__ = loaded_when_asked(
@@ -20,9 +27,13 @@ __getattr__, __dir__ = loaded_when_asked(
     {
         "Certificate": "polymargin.certificate",
         "Comparison": "polymargin.comparison",
+        "CrammerSingerSVC": "polymargin.machines",
         "LinearProgramSVC": "polymargin.machines",
+        "OneVsOneSVC": "polymargin.machines",
+        "OneVsRestSVC": "polymargin.machines",
         "SoftmaxSVC": "polymargin.machines",
         "UncertaintySVC": "polymargin.machines",
+        "WestonWatkinsSVC": "polymargin.machines",
         "certify": "polymargin.certificate",
         "compare": "polymargin.comparison",
         "load_model": "polymargin.storage",

@@ -387,6 +387,48 @@ def test_ctrl_c_is_130_without_a_traceback_or_a_partial_file(command, folder):
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3, 0.6])
+def test_ctrl_c_while_the_command_is_being_loaded(delay, folder):
+    with process("check", "nothing", program=("-c", STARTED)) as running:
+        assert running.stderr.readline() == "ready\n"
+        time.sleep(delay)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    if running.returncode != 1:  # it was quicker
+        assert (running.returncode, out, err) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "data", "data"),
+        ("scale", "data", "data"),
+        ("scale", "-s", "data", "data", "scaled"),
+        ("tune", "--out", "data", "data"),
+        ("predict", "data", "data.safetensors", "data"),
+        ("predict", "data", "data.safetensors", "data.safetensors"),
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(arguments, run, folder):
+    X, y = digits()
+    dump_svmlight_file(X[:100], y[:100], "data", zero_based=False)
+    assert run("train", "-q", "data")[0] == 0
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    code, _, err = run(*arguments)
+    assert code == 1
+    assert "is a file that is read: give the output another name" in err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_ranges_that_cannot_be_saved_leave_no_scaled_data(run, folder):
+    X, y = digits()
+    dump_svmlight_file(X[:20], y[:20], "data", zero_based=False)
+    code, _, err = run("scale", "-s", "nowhere/ranges", "data", "scaled")
+    assert code == 1
+    assert "No such folder" in err
+    assert not (folder / "scaled").exists()
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_goes_away(unbuffered, folder, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)

@@ -1,74 +1,14 @@
 """The command ``polymargin``: LIBSVM's workflow, ``svm-scale``, ``grid.py``, ``svm-train``, ``svm-predict``, in one.
 
-One file for each command. This one puts them together and turns whatever ends a command into an exit code: 0 it worked,
-1 it failed, 2 it was called wrongly, 130 Ctrl-C.
+One file for each command. Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
-
-import typer
-
-from polymargin.cli._messages import hint_for, report_error, show_warning
-from polymargin.cli._weights import with_weights_spelled_out
-from polymargin.cli.check import check
-from polymargin.cli.compare import compare
-from polymargin.cli.easy import easy
-from polymargin.cli.export import export
-from polymargin.cli.info import info
-from polymargin.cli.predict import predict
-from polymargin.cli.scale import scale
-from polymargin.cli.train import train
-from polymargin.cli.tune import tune
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-_UsageError: Any = typer.BadParameter.__mro__[1]  # older versions of typer take it from click, newer have their own
-
-app = typer.Typer(
-    name="polymargin",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"max_content_width": 110},
-)
-for _command in (compare, easy, check, scale, tune, train, predict, info, export):
-    app.command()(_command)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from polymargin.cli._version import version_text
-
-        typer.echo(version_text())
-        raise typer.Exit
-
-
-@app.callback()
-def polymargin(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show versions and build details.")
-    ] = False,
-) -> None:
-    """Multi-class support vector machines: LIBSVM's workflow, with a certificate for every fit.
-
-    Begin with `polymargin easy TRAIN TEST`, which scales, tunes, trains and predicts. The single steps, with the
-    options of LIBSVM's tools:
-
-    \b
-      checkdata.py DATA                   polymargin check DATA
-      svm-scale -s RANGE DATA > SCALED    polymargin scale -s RANGE DATA SCALED
-      grid.py SCALED                      polymargin tune SCALED
-      svm-train -c 8 -g 0.1 SCALED MODEL  polymargin train -c 8 -g 0.1 SCALED MODEL
-      svm-predict TEST MODEL OUTPUT       polymargin predict TEST MODEL OUTPUT
-
-    Data are LIBSVM/svmlight text or CSV, plain, .gz, .bz2 or .xz, or npz. Models are safetensors files; those of
-    LIBSVM are read as well. Exit codes: 0 it worked, 1 it failed, 2 wrong usage, 130 Ctrl-C.
-    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,33 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0, 1, 2 or 130.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            warnings.showwarning = show_warning
-            code = app(with_weights_spelled_out(given), prog_name="polymargin", standalone_mode=False)
-            sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except (KeyboardInterrupt, typer.Abort):
+        from polymargin.cli._app import run  # takes a second, in which Ctrl-C may come too
+
+        return run(given)
+    except KeyboardInterrupt:
         return INTERRUPTED
-    except _UsageError as error:
-        return _wrong_usage(error, as_json)
-    except BrokenPipeError:  # whoever read the output has gone; there is nobody to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:  # every failure is told in the same form
-        report_error(error, hint_for(error), as_json)
-        return 1
-
-
-def _wrong_usage(error: Any, as_json: bool) -> int:
-    if type(error).__name__ == "NoArgsIsHelpError":  # older versions of typer raise it to show the help
-        typer.echo(error.format_message())
-    else:
-        command = error.ctx.command_path if error.ctx is not None else "polymargin"
-        ours = getattr(error, "__notes__", None)
-        report_error(
-            error.message if ours else error.format_message(), hint_for(error) or f"see `{command} --help`", as_json
-        )
-    return 2

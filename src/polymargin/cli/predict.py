@@ -14,7 +14,7 @@ from polymargin._errors import with_hint
 from polymargin.cli import _options as option
 from polymargin.cli._data import load_queries, rate
 from polymargin.cli._messages import Printer, write_out
-from polymargin.storage._files import replace_whole
+from polymargin.storage._files import check_target, replace_whole
 from polymargin.storage._labels import label_text
 
 
@@ -40,6 +40,8 @@ def predict(
     Reads models of polymargin and of LIBSVM. With -b 1 or --values the first line of OUTPUT names the classes, and each
     other line has the label and a number for each class (with --values and two classes one, positive for the second).
     """
+    if output is not None:
+        check_target(output, data, model, ranges)
     machine, examples = load_queries(data, model, label=label, header=header, zero_based=zero_based, ranges=ranges)
     machine.set_params(n_jobs=jobs)
     scores = scores_of(machine, examples.X, bool(probability), values, model)

@@ -9,7 +9,7 @@ import typer
 
 from polymargin.cli import _options as option
 from polymargin.cli._messages import Printer, write_out
-from polymargin.storage._files import replace_whole
+from polymargin.storage._files import check_target, replace_whole
 from polymargin.storage.data_files import read_examples, svmlight_text
 from polymargin.storage.range_file import Ranges, read_ranges
 
@@ -39,6 +39,9 @@ def scale(
         raise typer.BadParameter("give -s to save ranges or -r to restore them, not both")
     if as_json and output is None:
         raise typer.BadParameter("with --json the scaled data need a file: give OUTPUT")
+    for target in (output, save):
+        if target is not None:
+            check_target(target, data, restore)
     examples = read_examples(data, label=label, header=header, zero_based=zero_based)
     ranges = Ranges.of(examples.X, lower, upper) if restore is None else read_ranges(restore)
     parts = svmlight_text(ranges.apply(examples.X), examples.y)

@@ -57,7 +57,7 @@ def train(
     if svm_type != 0:
         raise typer.BadParameter(f"-s {svm_type}: polymargin trains classifiers by their cost, which is -s 0")
     path = Path(f"{base_name(data)}.safetensors") if model is None else model
-    check_target(path)
+    check_target(path, data, ranges)
     kind = kernel_name(kernel)
     parameters = {
         "C": cost,

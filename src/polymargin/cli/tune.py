@@ -56,7 +56,7 @@ def tune(
     """
     printer = Printer(as_json, quiet)
     if out is not None:
-        check_target(out)
+        check_target(out, data)
     kind = kernel_name(kernel)
     parameters = {
         "kernel": kind,

@@ -138,7 +138,7 @@ def _contestant(entry: Any, known: Mapping[str, BaseEstimator], settings: dict[s
         return Contestant(_name_of(last_step(estimator)), estimator)
     by_key = {_key(name): name for name in known}
     by_key |= {_key(type(machine).__name__): name for name, machine in reversed(list(known.items()))}
-    name = by_key.get(_key(entry))
+    name = by_key.get(_key(entry)) or by_key.get(f"{_key(entry)}svc")
     if name is None:
         raise ValueError(f"there is no machine {entry!r}; there are {', '.join(known)}")
     return Contestant(name, clone(known[name]).set_params(**settings))

@@ -44,9 +44,15 @@ def replace_whole(path: PathLike, parts: Iterable[bytes]) -> None:
     _sync_folder(target.parent)
 
 
-def check_target(path: PathLike) -> None:
-    """Raise an error now if :func:`replace_whole` could not write this file: before long work, not after it."""
+def check_target(path: PathLike, *sources: PathLike | None) -> None:
+    """Raise an error now if :func:`replace_whole` could not write this file, or if it is one of those to be read.
+
+    Before long work, not after it.
+    """
     target = Path(os.path.realpath(path))
+    for source in sources:
+        if source is not None and Path(os.path.realpath(source)) == target:
+            raise ValueError(f"{path} is a file that is read: give the output another name")
     _refuse_other_than_file(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
