@@ -54,7 +54,7 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
             store.compute_whole();
         }
         // Rows cost nothing more: large working sets, quickly filled, save rounds.
-        settings.working_set = std::max<Index>(settings.working_set, 1024);
+        settings.working_set = std::max<Index>(settings.working_set, 768);
         settings.entrants = std::max<Index>(settings.entrants, 256);
     } else {
         store.clear();  // rows need the whole budget
