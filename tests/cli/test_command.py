@@ -429,6 +429,14 @@ def test_ranges_that_cannot_be_saved_leave_no_scaled_data(run, folder):
     assert not (folder / "scaled").exists()
 
 
+def test_an_astronomical_index_is_one_feature_more(run, folder):
+    (folder / "data").write_text("1 1:2 3:1\n2 99999999999:1\n")
+    code, out, _ = run("check", "data")
+    assert code == 0
+    assert "2 examples, 99,999,999,999 features, 3 values" in out
+    assert "99999999996 features are constant" in out
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_goes_away(unbuffered, folder, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)

@@ -68,13 +68,22 @@ def _remarks(X: Any, counts: Any) -> Any:
         yield "there is one class: nothing to tell apart"
     if np.any(counts == 1):
         yield f"{int(np.sum(counts == 1))} classes have a single example"
-    ranges = Ranges.of(X) if X.shape[1] else None
-    if ranges is None:
+    if X.shape[1] == 0:
         yield "there are no features"
         return
+    used = _used_features(X)
+    ranges = Ranges.of(used)
     width = ranges.largest - ranges.least
-    constant = int(np.sum(width == 0))
+    constant = int(np.sum(width == 0)) + X.shape[1] - used.shape[1]
     if constant:
         yield f"{constant} features are constant"
     if np.any(width > 0) and width.max() > _UNEVEN * width[width > 0].min():
         yield "ranges of features differ widely: scale the data (`polymargin scale`)"
+
+
+def _used_features(X: Any) -> Any:
+    """Return the features that have a value anywhere: one index may be astronomical."""
+    if not sp.issparse(X) or X.shape[1] <= X.nnz:
+        return X
+    names, columns = np.unique(X.indices, return_inverse=True)
+    return sp.csr_matrix((X.data, columns, X.indptr), shape=(X.shape[0], len(names)))
