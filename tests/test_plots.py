@@ -303,7 +303,6 @@ def test_all_machines_are_drawn_side_by_side(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
-@pytest.mark.skipif(not hasattr(polymargin, "LinearProgramSVC"), reason="there is no linear-programming machine yet")
 def test_the_figure_of_weston_and_watkins_is_drawn(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["plane_figure.py", str(tmp_path / "picture.png")])
     runpy.run_path(str(EXAMPLES / "plane_figure.py"), run_name="__main__")
