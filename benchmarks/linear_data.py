@@ -119,6 +119,7 @@ def standardised(train: Matrix, test: Matrix) -> Pair:
 SOURCES = {
     "news20": Source(62_061, unit_rows),
     "20newsgroups": Source(64_141, tf_idf),
+    "reuters8": Source(14_040, tf_idf),
     "mnist": Source(784, unit_bytes),
     "covtype": Source(54, standardised, ("all",)),
 }

@@ -35,7 +35,7 @@ OWN_DEFAULTS = {
     OneVsRestSVC: {"bias": "free", "solver": "auto"},
     WestonWatkinsSVC: {"bias": "regularized", "margin": 2.0, "solver": "auto"},
     CrammerSingerSVC: {"bias": None, "solver": "auto"},
-    UncertaintySVC: {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30},
+    UncertaintySVC: {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30, "answers": "signs"},
     SoftmaxSVC: {
         "aggregation": 1.0,
         "basis": "kpca",

@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 
 from polymargin import OneVsOneSVC, UncertaintySVC, certify
 from polymargin.decision import ColumnDistances, column_scores, pair_list
+from polymargin.machines import uncertainty
 
 DATA = {"iris": iris, "wine": wine, "digits": lambda: digits(500), "overlapping": lambda: overlapping(n=400)}
 ALL_PROBES = 10**6
@@ -26,33 +27,44 @@ def pair_machine(X, y, i, j, C, gamma):
     return SVC(C=C, gamma=gamma, tol=1e-8).fit(X[rows], y[rows] == i)
 
 
+def said(values, answers):
+    """What pairs with these decision values answer."""
+    return values >= 0 if answers == "signs" else np.interp(values, [-1, 1], [0, 1])
+
+
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("max_pairs", [0.5, 1.0, 4])
 @pytest.mark.parametrize("min_distance", [0.8, np.inf])
-def test_pairs_matrix_and_classes_are_those_of_the_plain_algorithm(name, max_pairs, min_distance):
+@pytest.mark.parametrize("answers", ["signs", "margins"])
+def test_pairs_matrix_and_classes_are_those_of_the_plain_algorithm(name, max_pairs, min_distance, answers):
     X, y = DATA[name]()
     k, C = len(np.unique(y)), 3.0
     gamma = gamma_value("scale", X)
-    params = {"max_pairs": max_pairs, "min_distance": min_distance, "probe_size": ALL_PROBES}
+    params = {"max_pairs": max_pairs, "min_distance": min_distance, "probe_size": ALL_PROBES, "answers": answers}
     machine = UncertaintySVC(C=C, tol=1e-6, random_state=3, **params).fit(X, y)
     every = k * (k - 1) // 2
     most = min(max_pairs, every) if isinstance(max_pairs, int) else int(np.ceil(max_pairs * every))
     plain = {}
 
-    def answers(i, j):
+    def asked(i, j):
         plain[i, j] = pair_machine(X, y, i, j, C, gamma)
-        return plain[i, j].decision_function(X) >= 0
+        return said(plain[i, j].decision_function(X), answers)
 
-    trained, matrix, distances = choose(machine.pairs_[0], answers, y, k, most, min_distance)
+    trained, matrix, distances = choose(machine.pairs_[0], asked, y, k, most, min_distance)
     assert machine.pairs_.tolist() == [list(pair) for pair in trained]
-    np.testing.assert_allclose(machine.decision_matrix_, matrix, atol=1e-12)
-    np.testing.assert_allclose(machine.distances_, distances, atol=1e-9)
+    exact = 1e-12 if answers == "signs" else 1e-5  # shares are counts
+    np.testing.assert_allclose(machine.decision_matrix_, matrix, atol=exact)
+    np.testing.assert_allclose(machine.distances_, distances, atol=10 * exact)
     X_new = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
     values = np.column_stack([plain[pair].decision_function(X_new) for pair in trained])
     np.testing.assert_allclose(machine.pairwise_decision_function(X_new), values, atol=1e-4)
-    clear = np.abs(values).min(axis=1) > 1e-4
+    if answers == "signs":
+        clear = np.abs(values).min(axis=1) > 1e-4
+    else:
+        distance = np.linalg.norm(said(values, answers)[:, :, None] - matrix[None], axis=1)
+        clear = np.diff(np.sort(distance, axis=1)[:, :2])[:, 0] > 1e-3
     assert clear.sum() > 0.9 * len(X)
-    np.testing.assert_array_equal(machine.predict(X_new)[clear], nearest(values >= 0, matrix)[clear])
+    np.testing.assert_array_equal(machine.predict(X_new)[clear], nearest(said(values, answers), matrix)[clear])
 
 
 def test_probes_are_training_examples_and_at_most_so_many():
@@ -94,6 +106,37 @@ def test_a_tie_goes_to_the_smaller_index():
     pair, least = distances.nearest()  # the other four are equally far
     assert pair.tolist() == [0, 2]
     assert least == pytest.approx(np.sqrt(0.5))
+
+
+def test_probes_give_the_same_answers_without_room_for_their_kernel_values(monkeypatch):
+    X, y = digits(500)
+    roomy = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
+    monkeypatch.setattr(uncertainty, "_SHARE_OF_PROBES", 1e-4)  # of the memory, which is enough for some
+    tight = UncertaintySVC(min_distance=np.inf, answers="margins", cache_size=10).fit(X, y)
+    monkeypatch.setattr(uncertainty, "_SHARE_OF_PROBES", 0.0)
+    none = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
+    assert roomy.n_kernel_evaluations_ < none.n_kernel_evaluations_
+    for other in (tight, none):
+        np.testing.assert_array_equal(other.pairs_, roomy.pairs_)
+        np.testing.assert_allclose(other.decision_matrix_, roomy.decision_matrix_, atol=1e-9)
+
+
+def test_margins_lose_less_than_signs_at_half_the_pairs():
+    X, y = digits(1500)
+    train, test = slice(0, 1000), slice(1000, None)
+    rates = {
+        answers: np.mean(
+            [
+                UncertaintySVC(C=10, min_distance=np.inf, answers=answers, random_state=seed)
+                .fit(X[train], y[train])
+                .score(X[test], y[test])
+                for seed in range(3)
+            ]
+        )
+        for answers in ("signs", "margins")
+    }
+    all_pairs = OneVsOneSVC(C=10).fit(X[train], y[train]).score(X[test], y[test])
+    assert all_pairs - rates["margins"] < 0.5 * (all_pairs - rates["signs"])
 
 
 def test_no_pair_is_trained_twice_and_all_of_them_are_one_against_one():

@@ -39,6 +39,7 @@ MACHINES = {
     "weston-watkins": WestonWatkinsSVC(),
     "crammer-singer": CrammerSingerSVC(),
     "uncertainty": UncertaintySVC(min_distance=np.inf),
+    "uncertainty by margins": UncertaintySVC(min_distance=np.inf, answers="margins"),
     "linear-program": LinearProgramSVC(),
     "softmax": SoftmaxSVC(),
     "softmax-one-vs-rest": SoftmaxSVC(strategy="one-vs-rest"),

@@ -2,7 +2,7 @@
 
 from polymargin.decision.coupling import Sigmoids, couple, fit_sigmoids
 from polymargin.decision.elimination import adag, dag
-from polymargin.decision.nearest_column import ColumnDistances, column_scores
+from polymargin.decision.nearest_column import ColumnDistances, column_scores, pair_answers
 from polymargin.decision.votes import pair_index, pair_list, vote_scores, votes
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "couple",
     "dag",
     "fit_sigmoids",
+    "pair_answers",
     "pair_index",
     "pair_list",
     "vote_scores",

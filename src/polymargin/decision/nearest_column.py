@@ -42,7 +42,26 @@ class ColumnDistances:
         return self._pairs[choice], float(np.sqrt(squared[choice]))
 
 
-def column_scores(answers: NDArray[np.bool_], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_answers(values: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+    """Return the answers of pair machines, from 0 (their second class) to 1 (their first).
+
+    Parameters
+    ----------
+    values : array
+        Decision values f.
+    kind : {"signs", "margins"}
+        "signs": 1 if f >= 0, else 0, Wang & Huang (4.4). "margins": (f + 1) / 2 between the margins f = -1 and f = 1,
+        and 0 or 1 beyond them.
+
+    Returns
+    -------
+    array of the same shape
+        Answers.
+    """
+    return (values >= 0).astype(np.float64) if kind == "signs" else np.clip((values + 1) / 2, 0.0, 1.0)
+
+
+def column_scores(answers: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return minus the distance (4.5) between the answers to each row and each column of the decision matrix.
 
     The class with the largest score is the decision; distances that differ by rounding alone are equal here, so that a
@@ -51,14 +70,14 @@ def column_scores(answers: NDArray[np.bool_], matrix: NDArray[np.float64]) -> ND
     Parameters
     ----------
     answers : array of shape (n, n_pairs)
-        Whether each pair machine decides for its first class.
+        What each pair machine says, see :func:`pair_answers`.
     matrix : array of shape (n_pairs, k)
-        The decision matrix: the share of each class that each pair machine gives to its first class.
+        The decision matrix: the mean answer of each pair machine to each class.
 
     Returns
     -------
     array of shape (n, k)
         Scores, none of them positive.
     """
-    squared = answers @ (1 - 2 * matrix) + (matrix**2).sum(axis=0)  # answers are their own squares
+    squared = answers @ (-2 * matrix) + (matrix**2).sum(axis=0) + (answers**2).sum(axis=1, keepdims=True)
     return -np.sqrt(np.round(np.maximum(squared, 0.0), _DIGITS))

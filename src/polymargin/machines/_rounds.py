@@ -10,17 +10,31 @@ from typing import Any
 import numpy as np
 
 from polymargin import _core
+from polymargin.decision import pair_answers
 from polymargin.machines._data import Matrix
-from polymargin.machines._machine import KernelMachine
+from polymargin.machines._kernel import Kernel
 from polymargin.machines._pairs import pair_problems
 from polymargin.machines._solution import Floats, Ints, TrainingSet
 
 
 class Probes:
-    """Up to ``size`` training examples of each class that every new pair machine is asked about."""
+    """Up to ``size`` training examples of each class that every new pair machine is asked about.
+
+    A support vector is one of many pairs: its kernel values with the probes are computed once, and kept as long as
+    there is room.
+    """
 
     def __init__(
-        self, machine: KernelMachine, X: Matrix, training: TrainingSet, size: int, rng: np.random.Generator
+        self,
+        kernel: Kernel,
+        X: Matrix,
+        training: TrainingSet,
+        size: int,
+        rng: np.random.Generator,
+        *,
+        answers: str,
+        room_bytes: int,
+        threads: int,
     ) -> None:
         examples = np.concatenate(
             [
@@ -29,28 +43,44 @@ class Probes:
             ]
         )
         self.evaluations = 0  # kernel values computed for the answers
-        self._machine, self._X, self._order = machine, X, training.order
-        self._queries = X[training.order[examples]]
+        self._kernel, self._X, self._order, self._threads = kernel, X, training.order, threads
+        self._answers = answers
+        self._rows = training.order[examples]
         self._owner = training.class_of(examples)
         self._weight = training.weight[examples]
         self._total = np.bincount(self._owner, weights=self._weight)
+        room = min(len(training.order), room_bytes // (8 * len(examples)))
+        self._kept = np.empty((room, len(examples)))  # a row for each vector; memory is taken when it is written
+        self._place = np.full(len(training.order), -1)  # of a vector's values there
+        self._used = 0
+
+    @property
+    def room_bytes(self) -> int:
+        """The most that kept values take."""
+        return self._kept.nbytes
 
     def shares(self, support: Ints, beta: Floats, intercept: float) -> Floats:
-        """Return the share of each class that a pair machine gives to its first class, Wang & Huang (4.1)."""
-        positive = self._values(self._order[support], beta, intercept) >= 0
-        return np.bincount(self._owner, weights=self._weight * positive) / self._total
+        """Return the mean answer of a pair machine to the probes of each class, Wang & Huang (4.1)."""
+        answers = pair_answers(self._values(support, beta) + intercept, self._answers)
+        return np.bincount(self._owner, weights=self._weight * answers) / self._total
 
-    def _values(self, support: Ints, beta: Floats, intercept: float) -> Floats:
-        out = np.full((len(self._owner), 1), intercept)
-        if len(support) == 0:
-            return out[:, 0]
-        vectors = self._X[support]
-        self.evaluations += len(out) * len(support)
-        values = self._machine._kernel.values(self._queries, vectors, support)
-        if values is not None:
-            return values @ beta + intercept
-        blocks = [((0, len(support)), [0])]
-        return self._machine._add_scores(self._queries, np.arange(len(out)), beta[None, :], blocks, out, vectors)[:, 0]
+    def _values(self, support: Ints, beta: Floats) -> Floats:
+        self._keep(support[self._place[support] < 0][: len(self._kept) - self._used])
+        place = self._place[support]
+        known = place >= 0
+        values = beta[known] @ self._kept[place[known]]
+        return values if known.all() else values + beta[~known] @ self._computed(support[~known])
+
+    def _keep(self, support: Ints) -> None:
+        if len(support) > 0:
+            places = np.arange(self._used, self._used + len(support))
+            self._kept[places], self._place[support] = self._computed(support), places
+            self._used += len(support)
+
+    def _computed(self, support: Ints) -> Floats:
+        vectors = self._order[support]
+        self.evaluations += len(self._rows) * len(vectors)
+        return self._kernel.matrix(self._X, self._rows, self._X[vectors], vectors, self._threads).T
 
 
 class PairRounds:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from polymargin.decision import ColumnDistances, column_scores, pair_list
+from polymargin.decision import ColumnDistances, column_scores, pair_answers, pair_list
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._kept import Kept
@@ -22,6 +22,8 @@ from polymargin.machines._machine import refuse_inseparable, seed_of
 from polymargin.machines._pairs import PairLayout, PairMachine
 from polymargin.machines._rounds import PairRounds, Probes
 from polymargin.machines._solution import BinarySolution, Floats, Ints, TrainingSet
+
+_SHARE_OF_PROBES = 0.125  # of the memory for kernel values: theirs are few, and each saves one for every pair
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class UncertaintySVC(PairMachine):
 
     .. math:: \arg\min_i \sum_k ([f_k(x) \ge 0] - \mathrm{PPS}_{k,i})^2 .
 
+    With ``answers="margins"`` the 0 or 1 of both formulas, :math:`[f_k(x) \ge 0]`, becomes
+    :math:`\min(1, \max(0, (f_k(x) + 1) / 2))`: the place between the margins. The paper does not have it, and it loses
+    far less accuracy.
+
     The first pair is drawn at random; ties go to the smaller index. Zero counts as positive in both formulas; the paper
     has it so in the second alone. Shares are of sample weight where there is any. Two classes have one pair, which
     decides by its sign.
@@ -63,6 +69,9 @@ class UncertaintySVC(PairMachine):
         Stop when the columns of every untrained pair are farther apart than this; ``inf`` never does.
     probe_size : int, default=30
         Most training examples of a class that are asked for its share.
+    answers : {"signs", "margins"}, default="signs"
+        What pairs say about an example: the sign of the decision value, as in the paper, or its place between the
+        margins.
     <parameters>
 
     Attributes
@@ -71,7 +80,7 @@ class UncertaintySVC(PairMachine):
         The pairs of classes that were trained, in the order chosen: indices into ``classes_``, the smaller one first,
         which is the positive class.
     decision_matrix_ : ndarray of shape (n_pairs, k)
-        The share of each class that each pair gives to its first class.
+        The share of each class that each pair gives to its first class; with ``answers="margins"`` its mean answer.
     distances_ : ndarray of shape (n_pairs,)
         The least distance between the columns of an untrained pair after each round; inf when all pairs are trained.
     <support>
@@ -114,6 +123,7 @@ class UncertaintySVC(PairMachine):
         "max_pairs": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],
         "min_distance": [Interval(Real, 0, None, closed="both")],
         "probe_size": [Interval(Integral, 1, None, closed="left")],
+        "answers": [StrOptions({"signs", "margins"})],
     }
     _kept = PairMachine._kept | {
         "pairs_": Kept("count", ("scores", 2), below="classes"),
@@ -132,6 +142,7 @@ class UncertaintySVC(PairMachine):
         max_pairs: float | int = 0.5,
         min_distance: float = 0.8,
         probe_size: int = 30,
+        answers: str = "signs",
         kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
@@ -165,6 +176,7 @@ class UncertaintySVC(PairMachine):
         self.max_pairs = max_pairs
         self.min_distance = min_distance
         self.probe_size = probe_size
+        self.answers = answers
 
     def _layout(self, n_classes: int) -> PairLayout:
         return PairLayout.of(self.pairs_, n_classes)
@@ -182,9 +194,19 @@ class UncertaintySVC(PairMachine):
         starts = self._pair_starts(training, classes)
         rng = np.random.default_rng(seed_of(self.random_state))
         first = pair_list(len(classes))[rng.integers(len(classes) * (len(classes) - 1) // 2)]
-        probes = Probes(self, X, training, self.probe_size, rng)
 
         def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
+            probes = Probes(
+                kernel,
+                X,
+                training,
+                self.probe_size,
+                rng,
+                answers=self.answers,
+                room_bytes=int(_SHARE_OF_PROBES * budget_bytes),
+                threads=threads,
+            )
+            budget_bytes -= probes.room_bytes
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
             rounds = PairRounds(
                 session, training, probes, starts, most, refine=kernel.refine, tolerance=tolerance, **limits
@@ -237,7 +259,9 @@ class UncertaintySVC(PairMachine):
 
     def _scores(self, X: Any) -> Floats:
         values = self._all_scores(self._checked_queries(X))
-        return values if len(self.classes_) == 2 else column_scores(values >= 0, self.decision_matrix_)
+        if len(self.classes_) == 2:
+            return values
+        return column_scores(pair_answers(values, self.answers), self.decision_matrix_)
 
     def decision_function(self, X: Any) -> Floats:
         """Return a score for each class; the largest is the class that ``predict`` gives.

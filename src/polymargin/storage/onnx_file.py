@@ -185,7 +185,7 @@ def _decision(graph: _Graph, machine: Any, values: str) -> tuple[str, str]:
         score = graph("MatMul", values, graph.constant(np.ascontiguousarray(weights)))
         return graph("Cast", graph("Greater", score, graph.constant(0.0)), to=_INT64), score
     if isinstance(machine, UncertaintySVC):
-        return _nearest_column(graph, values, machine.decision_matrix_)
+        return _nearest_column(graph, values, machine)
     if not isinstance(machine, PairMachine):
         return graph("ArgMax", values, axis=1, keepdims=0), values
     wins, favour = _counted(graph, values, k)
@@ -201,10 +201,16 @@ def _decision(graph: _Graph, machine: Any, values: str) -> tuple[str, str]:
 _INT64 = 7  # of ONNX's types
 
 
-def _nearest_column(graph: _Graph, values: str, matrix: NDArray[np.float64]) -> tuple[str, str]:
-    answers = graph.as_double(graph("GreaterOrEqual", values, graph.constant(0.0)))
-    product = graph("MatMul", answers, graph.constant(1 - 2 * matrix))
-    squared = graph("Max", graph("Add", product, graph.constant((matrix**2).sum(axis=0))), graph.constant(0.0))
+def _nearest_column(graph: _Graph, values: str, machine: UncertaintySVC) -> tuple[str, str]:
+    matrix, zero = machine.decision_matrix_, graph.constant(0.0)
+    if machine.answers == "signs":
+        answers = graph.as_double(graph("GreaterOrEqual", values, zero))
+    else:
+        half = graph("Mul", graph("Add", values, graph.constant(1.0)), graph.constant(0.5))
+        answers = graph("Min", graph("Max", half, zero), graph.constant(1.0))
+    own = graph("ReduceSum", graph("Mul", answers, answers), graph.whole(1), keepdims=1)
+    product = graph("Add", graph("MatMul", answers, graph.constant(-2 * matrix)), own)
+    squared = graph("Max", graph("Add", product, graph.constant((matrix**2).sum(axis=0))), zero)
     digits = graph.constant(_DIGITS)
     rounded = graph("Div", graph("Round", graph("Mul", squared, digits)), digits)
     scores = graph("Neg", graph("Sqrt", rounded))
