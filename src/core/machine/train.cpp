@@ -65,6 +65,7 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
                      Control& control) {
     const Index n = points.size(), before = store.evaluations();
     BinarySettings settings = family.settings;
+    settings.jump = &blas;
     // The products of few features cost little however few rows are computed together. Long rows are then better asked
     // for few at a time: the choice of the next ones knows more.
     if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);

@@ -30,6 +30,7 @@ struct BinarySettings {
     Index entrants_of_long_rows = 64;  ///< the same, for problems of more than `kLongRow` examples
     Index in_flight = 4;               ///< most problems solved side by side
     const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
+    const Blas* jump = nullptr;        ///< if given, solve for all free variables of a working set that takes long
     const Folds* folds = nullptr;      ///< if given, solve each problem again without each fold
     const CostPath* path = nullptr;    ///< if given, solve each problem for one cost after the other
 };

@@ -422,7 +422,7 @@ void BinaryTask<Real>::advance() {
     const double tolerance = std::max(tolerance_ / 2, violation_ * kInnerShare);
     Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
-    const SmoResult solved = smo(block_, tolerance, limit);
+    const SmoResult solved = smo(block_, tolerance, limit, settings_.jump);
     iterations_ += solved.iterations;
     if (solved.unbounded) return end_stage(Status::unbounded);
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next

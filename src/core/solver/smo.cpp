@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "solver/smo_jump.hpp"
 #include "solver/vectors.hpp"
 #include "support/multiversion.hpp"
 
@@ -15,6 +16,13 @@ template <class Real>
 constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 /// Stands in for the curvature along directions in which the kernel is flat or, indefinite, bends the wrong way.
 constexpr double kFlat = 1e-12;
+
+/// Steps for each variable before the first jump.
+constexpr Index kPatience = 2;
+/// Jumps in a row, each blocked by a bound, at first and at most.
+constexpr int kFirstJumps = 4, kMostJumps = 64;
+/// What a step takes for each variable, if a multiplication of a factorisation takes 1.
+constexpr Index kStepCost = 4;
 
 template <class Real>
 struct First {
@@ -162,13 +170,35 @@ void SmoBlock<Real>::resize(Index count, Index capacity) {
 }
 
 template <class Real>
-SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations) {
-    return versioned_run(block, tolerance, max_iterations);
+SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas) {
+    SmoResult all;
+    Index patience = kPatience * block.size;
+    int most_jumps = kFirstJumps;
+    while (true) {
+        const Index left = max_iterations - all.iterations;
+        const Index most = blas != nullptr ? std::min(left, patience) : left;
+        const SmoResult some = versioned_run(block, tolerance, most);
+        all = {all.iterations + some.iterations, some.violation, some.unbounded};
+        if (some.iterations < most || all.iterations >= max_iterations) return all;
+        using Outcome = typename SmoJump<Real>::Outcome;
+        SmoJump<Real> jump(block, *blas);
+        Outcome outcome = Outcome::blocked;
+        double cost = 0.0;
+        for (int jumps = 0; outcome == Outcome::blocked && jumps < most_jumps; ++jumps) {
+            outcome = jump();
+            cost += jump.cost();
+            if (outcome != Outcome::impossible) ++all.iterations;
+        }
+        if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
+        // Jumps and steps take turns, and about the same time.
+        patience = std::max(block.size / 2, static_cast<Index>(cost / static_cast<double>(kStepCost * block.width)));
+        most_jumps = std::min(2 * most_jumps, kMostJumps);
+    }
 }
 
 template struct SmoBlock<float>;
 template struct SmoBlock<double>;
-template SmoResult smo<float>(SmoBlock<float>&, double, Index);
-template SmoResult smo<double>(SmoBlock<double>&, double, Index);
+template SmoResult smo<float>(SmoBlock<float>&, double, Index, const Blas*);
+template SmoResult smo<double>(SmoBlock<double>&, double, Index, const Blas*);
 
 }  // namespace polymargin

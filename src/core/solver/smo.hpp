@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/blas.hpp"
 #include "support/buffer.hpp"
 
 namespace polymargin {
@@ -32,7 +33,8 @@ struct SmoResult {
 /// Sequential minimal optimisation with second-order choice of the second variable (Fan, Chen and Lin 2005), on a block
 /// whose kernel is at hand, until the violation is at most `tolerance` or `max_iterations` steps were taken. One pass
 /// over the block updates the gradient and finds the first variable of the next step, a second pass finds its partner.
+/// With `blas`, when that takes long, jumps (`SmoJump`) are tried in between.
 template <class Real>
-SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations);
+SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas = nullptr);
 
 }  // namespace polymargin

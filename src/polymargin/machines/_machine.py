@@ -8,6 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -97,6 +98,11 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     intercept_: Floats
     _kernel: Kernel
     _stop: threading.Event | None = None  # set by somebody else when the fit is to end where it is
+
+    @classmethod
+    @cache  # the signature is read anew for every clone otherwise, which small fits feel
+    def _get_param_names(cls) -> list[str]:
+        return super()._get_param_names()
 
     def __init__(
         self,

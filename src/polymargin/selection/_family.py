@@ -25,7 +25,7 @@ class KernelFamily:
     """The kernels on some examples.
 
     RBF kernels of all widths are functions of the squared distances, the others of the scalar products: that matrix is
-    kept, and the one of the kernel asked for last, whose memory the next one takes. Values are kept in single precision
+    kept, and those of the kernels asked for last, whose memory the next ones take. Values are kept in single precision
     if that is exact enough for all ``uses``: kernels, each with the largest C_i and the smallest tol.
     """
 
@@ -35,20 +35,27 @@ class KernelFamily:
         single = all(_single_suffices(X, *use) for use in uses)
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self._base: dict[str, NDArray[Any]] = {}
-        self._last: tuple[Kernel, NDArray[Any]] | None = None
-        self._memory: NDArray[Any] | None = None
+        self._last: dict[Kernel, NDArray[Any]] = {}
+        self._memory: list[NDArray[Any]] = []
 
     @property
-    def nbytes(self) -> int:
-        """The memory for the matrix of a kernel and the one that it is made from."""
-        return 2 * self.X.shape[0] ** 2 * self.dtype.itemsize
+    def matrix_bytes(self) -> int:
+        """The memory for the matrix of a kernel, or for the one that it is made from."""
+        return self.X.shape[0] ** 2 * self.dtype.itemsize
 
-    def matrix(self, kernel: Kernel) -> NDArray[Any]:
-        """Return the kernel values of all pairs of examples."""
-        if self._last is None or self._last[0] != kernel:
-            self._last = None
-            self._last = kernel, self._made(kernel)
-        return self._last[1]
+    @property
+    def at_once(self) -> int:
+        """How many matrices to ask for at once: several if they are small."""
+        return max(1, BLOCK_BYTES // max(1, self.matrix_bytes))
+
+    def matrices(self, kernels: list[Kernel]) -> list[NDArray[Any]]:
+        """Return the kernel values of all pairs of examples, for each kernel; no longer valid when asked again."""
+        if not all(kernel in self._last for kernel in kernels):
+            self._last = {}
+            for kernel in kernels:
+                if kernel not in self._last:
+                    self._last[kernel] = self._made(kernel)
+        return [self._last[kernel] for kernel in kernels]
 
     def _made(self, kernel: Kernel) -> NDArray[Any]:
         if kernel.precomputed:
@@ -64,10 +71,10 @@ class KernelFamily:
         return self._mapped(products, kernel.gamma, kernel.coef0, function)
 
     def _mapped(self, base: NDArray[Any], factor: float, term: float, function: Any) -> NDArray[Any]:
-        """Return ``function(factor * base + term)``, some rows at a time, in the memory of the last matrix."""
-        if self._memory is None:
-            self._memory = np.empty_like(base)
-        out = self._memory
+        """Return ``function(factor * base + term)``, some rows at a time, in the memory of an earlier matrix."""
+        if len(self._memory) <= len(self._last):
+            self._memory.append(np.empty_like(base))
+        out = self._memory[len(self._last)]
 
         def fill(part: slice) -> None:
             rows = np.multiply(base[part], self.dtype.type(factor), out=out[part])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Real
+from operator import call
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedShuffleSplit, check_cv
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, gen_batches, indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
@@ -168,14 +169,17 @@ class KernelSearchCV(GridSearchCV):
             self.shared_ = False
             return super().fit(X, y, **params)
 
-    def _check_memory(self, family: KernelFamily, cache_size: Any) -> None:
-        # Every fold that is under way has its part of the matrix once more.
-        needed = family.nbytes * (2 + thread_count(self.n_jobs)) // 2
-        if needed > budget_bytes(cache_size, needed):
-            raise NothingToShareError(
-                f"kernel matrices of {family.X.shape[0]} examples take {needed / 1e6:.0f} MB, more than "
-                f"cache_size={cache_size} allows"
-            )
+    def _at_once(self, family: KernelFamily, cache_size: Any) -> int:
+        """Return how many kernel matrices there may be at a time."""
+        for count in (family.at_once, 1):
+            # What they are made from, the matrices, and once more the part of every fold that is under way.
+            needed = family.matrix_bytes * (1 + count + thread_count(self.n_jobs))
+            if needed <= budget_bytes(cache_size, needed):
+                return count
+        raise NothingToShareError(
+            f"kernel matrices of {family.X.shape[0]} examples take {needed / 1e6:.0f} MB, more than "
+            f"cache_size={cache_size} allows"
+        )
 
     # The frame of scikit-learn's search, around an evaluation of our own.
 
@@ -286,10 +290,14 @@ class KernelSearchCV(GridSearchCV):
                     continue
                 exact = [(kernel, *group.exactness(y, fit_params)) for group, kernel, _ in uses]
                 family = KernelFamily(rows, exact, thread_count(self.n_jobs))
-                self._check_memory(family, shared.groups[0].machine.cache_size)
-                for group, kernel, members in uses:
-                    K = family.matrix(kernel)
-                    each(partial(self._evaluate_fold, rows, K, group, evaluation, threads), members)
+                for batch in gen_batches(len(uses), self._at_once(family, shared.groups[0].machine.cache_size)):
+                    matrices = family.matrices([kernel for _, kernel, _ in uses[batch]])
+                    work = [
+                        partial(self._evaluate_fold, rows, K, group, evaluation, threads, fold)
+                        for K, (group, _, members) in zip(matrices, uses[batch], strict=True)
+                        for fold in members
+                    ]
+                    each(call, work)
 
     def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
         """Yield the examples as the machine gets to see them: once for all folds, or with steps before it for each."""

@@ -4,8 +4,10 @@
 
 #include "check.hpp"
 #include "fixtures.hpp"
+#include "smo_block.hpp"
 
 using namespace polymargin;
+using fixtures::block_of;
 using fixtures::KnownOptimum;
 using fixtures::Matrix;
 using fixtures::Random;
@@ -14,27 +16,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Index kNoLimit = 1'000'000;
-
-/// A block with this kernel, `f = K b - y`, and boxes [0, C] or [-C, 0] by sign.
-template <class Real>
-SmoBlock<Real> block_of(const Matrix& gram, std::span<const double> sign, std::span<const double> upper,
-                        std::span<const double> beta, Index capacity) {
-    const Index n = gram.rows;
-    SmoBlock<Real> block;
-    block.resize(n, capacity);
-    for (Index i = 0; i < n; ++i) {
-        for (Index j = 0; j < n; ++j) block.kernel.data()[i * block.stride + j] = static_cast<Real>(gram.at(i, j));
-        block.diagonal.data()[i] = static_cast<float>(gram.at(i, i));
-        block.beta.data()[i] = beta[i];
-        block.lower.data()[i] = sign[i] > 0 ? 0.0 : -upper[i];
-        block.upper.data()[i] = sign[i] > 0 ? upper[i] : 0.0;
-        block.f.data()[i] = -sign[i];
-        for (Index j = 0; j < n; ++j) {
-            block.f.data()[i] += static_cast<double>(static_cast<Real>(gram.at(i, j))) * beta[j];
-        }
-    }
-    return block;
-}
 
 /// The violation of the block's variables with a gradient that is computed anew.
 template <class Real>

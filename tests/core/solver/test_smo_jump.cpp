@@ -1,0 +1,128 @@
+#include "solver/smo_jump.hpp"
+
+#include <limits>
+#include <numeric>
+
+#include "check.hpp"
+#include "fixtures.hpp"
+#include "smo_block.hpp"
+
+using namespace polymargin;
+using fixtures::block_of;
+using fixtures::Matrix;
+using fixtures::Random;
+
+namespace {
+
+constexpr Index kNoLimit = 10'000'000;
+
+/// Points of few features, whose kernel is singular on more free variables than that.
+struct Flat {
+    Matrix gram;
+    std::vector<double> sign, upper;
+
+    Flat(Index n, Index features, double cost, Random& random) : gram(n, n), sign(n), upper(n, cost) {
+        const Matrix x = fixtures::random_matrix(n, features, random);
+        gram = fixtures::plain_gram({.type = KernelType::linear}, x, fixtures::identity(n));
+        for (Index i = 0; i < n; ++i) sign[i] = x.at(i, 0) + 0.3 * random.uniform(-1.0, 1.0) > 0 ? 1.0 : -1.0;
+    }
+};
+
+template <class Real>
+double dual(const SmoBlock<Real>& block, std::span<const double> sign) {
+    double value = 0.0;
+    for (Index i = 0; i < block.size; ++i) {
+        const double b = block.beta.data()[i];
+        value += b * sign[i] - b * (block.f.data()[i] + sign[i]) / 2;
+    }
+    return value;
+}
+
+template <class Real>
+double sum(const SmoBlock<Real>& block) {
+    return std::accumulate(block.beta.data(), block.beta.data() + block.size, 0.0);
+}
+
+template <class Real>
+void check_arrival(double exact) {
+    Random random(81);
+    const Index n = 30;
+    const Matrix x = fixtures::random_matrix(n, n, random);
+    const Matrix gram = fixtures::plain_gram({.type = KernelType::linear}, x, fixtures::identity(n));
+    std::vector<double> sign(n), upper(n, 1e6), beta(n, 0.0);
+    for (Index i = 0; i < n; ++i) sign[i] = i % 2 == 0 ? 1.0 : -1.0;
+    for (Index i = 0; i < 20; ++i) beta[i] = 10.0 * sign[i];  // far from all bounds, the others at theirs
+    auto block = block_of<Real>(gram, sign, upper, beta, 32);
+    for (Index i = 0; i < 20; ++i) block.upper.data()[i] = -(block.lower.data()[i] = -1e6);
+    const double before = dual(block, sign);
+    const Blas blas = plain::blas();
+    CHECK(SmoJump<Real>(block, blas)() == SmoJump<Real>::Outcome::arrived);
+    CHECK(dual(block, sign) > before);
+    CHECK_CLOSE(sum(block), 0.0, 1e-9);
+    for (Index i = 1; i < 20; ++i) CHECK_CLOSE(block.f.data()[i], block.f.data()[0], exact);
+    for (Index i = 20; i < n; ++i) CHECK(block.beta.data()[i] == 0.0);
+}
+
+}  // namespace
+
+TEST(a_jump_goes_to_the_optimum_of_the_free_variables) {
+    check_arrival<double>(1e-9);
+    check_arrival<float>(0.02);  // of gradients of some hundreds
+}
+
+TEST(a_jump_that_is_blocked_leaves_a_variable_at_its_bound) {
+    Random random(82);
+    const Flat flat(24, 3, 1.0, random);
+    std::vector<double> beta(24, 0.0);
+    double positive = 0.0, negative = 0.0;
+    for (const double s : flat.sign) (s > 0 ? positive : negative) += 1.0;
+    for (Index i = 0; i < 24; ++i) beta[i] = 0.5 * flat.sign[i] / (flat.sign[i] > 0 ? positive : negative);
+    auto block = block_of<double>(flat.gram, flat.sign, flat.upper, beta, 32);
+    const Blas blas = plain::blas();
+    SmoJump<double> jump(block, blas);
+    double last = dual(block, flat.sign);
+    Index at_bound = 0;
+    while (jump() == SmoJump<double>::Outcome::blocked) {
+        Index now = 0;
+        for (Index i = 0; i < 24; ++i) {
+            const double b = block.beta.data()[i];
+            CHECK(block.lower.data()[i] <= b && b <= block.upper.data()[i]);
+            now += b == block.lower.data()[i] || b == block.upper.data()[i];
+        }
+        CHECK(now > at_bound);
+        at_bound = now;
+        CHECK(dual(block, flat.sign) >= last - 1e-9);
+        last = dual(block, flat.sign);
+        CHECK_CLOSE(sum(block), 0.0, 1e-11);
+    }
+    CHECK(at_bound >= 24 - 4);  // three features and the sum leave no more free
+}
+
+TEST(what_cannot_be_solved_is_left_alone) {
+    Random random(83);
+    const Blas blas = plain::blas();
+    const Flat flat(10, 3, 1.0, random);
+    const std::vector<double> zero(10, 0.0);
+    auto bound = block_of<double>(flat.gram, flat.sign, flat.upper, zero, 16);
+    CHECK(SmoJump<double>(bound, blas)() == SmoJump<double>::Outcome::impossible);
+    const std::vector<double> endless(10, std::numeric_limits<double>::infinity());
+    auto hard = block_of<double>(flat.gram, flat.sign, endless, flat.sign, 16);
+    CHECK(SmoJump<double>(hard, blas)() == SmoJump<double>::Outcome::impossible);
+    CHECK(std::equal(flat.sign.begin(), flat.sign.end(), hard.beta.data()));
+}
+
+TEST(with_jumps_the_same_optimum_is_found_in_fewer_steps) {
+    Random random(84);
+    const Blas blas = plain::blas();
+    for (const double cost : {100.0, 10000.0}) {
+        const Flat flat(80, 5, cost, random);
+        const std::vector<double> zero(80, 0.0);
+        auto plain = block_of<double>(flat.gram, flat.sign, flat.upper, zero, 80);
+        auto jumping = block_of<double>(flat.gram, flat.sign, flat.upper, zero, 80);
+        const SmoResult slow = smo(plain, 1e-6, kNoLimit), fast = smo(jumping, 1e-6, kNoLimit, &blas);
+        CHECK(slow.violation <= 1e-6 && fast.violation <= 1e-6);
+        CHECK(fast.iterations < slow.iterations / 10);
+        CHECK_CLOSE(dual(jumping, flat.sign), dual(plain, flat.sign), 1e-6 * cost);
+        CHECK_CLOSE(sum(jumping), 0.0, 1e-9);
+    }
+}
