@@ -9,6 +9,7 @@ from reference.compare import audit, scores
 from reference.composition import one_vs_one, one_vs_rest, pairs
 from reference.data import iris, overlapping, separable
 from reference.kernels import kernel_matrix
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
@@ -87,6 +88,22 @@ def test_a_smaller_tolerance_gives_a_smaller_gap(Machine):
     assert exact.duality_gap_ <= loose.duality_gap_ + 1e-12
     assert loose.dual_objective_ <= exact.dual_objective_ * (1 + 1e-6)
     assert np.sum(loose.n_iter_) < np.sum(exact.n_iter_)
+
+
+@pytest.mark.parametrize("Machine", [OneVsOneSVC, OneVsRestSVC])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_iris])
+@pytest.mark.parametrize("C", [10.0, 1e4])
+def test_linear_kernels_on_data_that_nobody_scaled_come_to_an_end(Machine, load, C):
+    X, y = load(return_X_y=True)  # features up to 4,000; pairs of variables alone take millions of steps
+    machine = (
+        Machine(C=C, kernel="linear", solver="decomposition")
+        if Machine is OneVsRestSVC
+        else Machine(C, kernel="linear")
+    )
+    machine.set_params(max_iter=200_000).fit(X, y)
+    assert machine.converged_
+    assert machine.duality_gap_ <= 1e-3 * C * len(X)
+    assert machine.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
