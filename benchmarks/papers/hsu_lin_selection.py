@@ -6,15 +6,15 @@ highest rate on the test rows counts. What is done is kept under build/: a run t
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import _path  # noqa: F401
 import bars
 import datasets
 import hsu_lin
+from kept import Kept
 from report import Cell, Table, console, number, publish
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
@@ -29,7 +29,6 @@ MACHINES = dict(
         strict=True,
     )
 )
-KEPT = Path(__file__).resolve().parents[2] / "build" / "hsu-lin-selection.json"
 COLUMNS = ["data set", "method", "C, gamma, paper", "C, gamma, ours", "rate, paper", "rate, ours", "difference", "s"]
 
 
@@ -95,17 +94,12 @@ def main() -> None:
     parser.add_argument("--anew", action="store_true", help="forget what earlier runs have done")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
-    kept = {} if options.anew or not KEPT.exists() else json.loads(KEPT.read_text())
-    wanted = [f"{name}/{method}" for name in options.data for method in hsu_lin.METHODS]
-    for key in wanted:
-        if key in kept:
-            continue
-        console.print(f"  {key}", style="dim", highlight=False)
-        kept[key] = search(*key.split("/"), options.jobs)
-        partial = KEPT.with_suffix(".partial")
-        partial.write_text(json.dumps(kept, indent=1))
-        partial.replace(KEPT)
-    done = {key: kept[key] for key in wanted}
+    kept = Kept("hsu-lin-selection", options.anew)
+    done = {}
+    for key in [f"{name}/{method}" for name in options.data for method in hsu_lin.METHODS]:
+        if key not in kept:
+            console.print(f"  {key}", style="dim", highlight=False)
+        done[key] = kept.get(key, partial(search, *key.split("/"), options.jobs))
     minutes = sum(found["seconds"] for found in done.values()) / 60
     notes = [f"all searches together: {minutes:.1f} minutes on {options.jobs} threads"]
     publish("Model selection of Hsu & Lin", options.output, [table(done)], notes=notes, data=done)

@@ -2,7 +2,8 @@
 
 Table 1.1: five data sets in three sizes, twenty random splits, sigma and C chosen by three-fold cross-validation from
 five times five values relative to the data (`polymargin.selection.zien_grid`); then the same machine one-vs-rest, and
-pairwise coupling. Figure 1.1: error against training time when the features have the rank n, n/2, n/4, ...
+pairwise coupling. Figure 1.1: error against training time when the features have the rank n, n/2, n/4, ... What is done
+is kept under build/: a run that was stopped goes on where it was.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from typing import Any
 import _path  # noqa: F401
 import datasets
 import numpy as np
+from kept import Kept
 from numpy.typing import NDArray
 from report import RESULTS, Cell, Table, console, number, publish
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
@@ -117,15 +119,6 @@ def measure(name: str, method: str, size: str, count: int, threads: int) -> Resu
     return Result(name, method, size, params["gamma"], params["C"], errors)
 
 
-def coupling_is_there() -> bool:
-    """Whether this version of the library has pairwise coupling."""
-    try:
-        OneVsOneSVC(decision="coupling").fit(np.arange(20.0)[:, None] % 7, np.arange(20) % 2)
-    except ValueError:
-        return False
-    return True
-
-
 def compared(result: Result, paper: tuple[float, float]) -> tuple[Cell, Cell]:
     """Our mean and deviation, and the difference, marked bad if it is above both deviations together."""
     mean, deviation = float(np.mean(result.errors)), float(np.std(result.errors, ddof=1))
@@ -137,7 +130,7 @@ def compared(result: Result, paper: tuple[float, float]) -> tuple[Cell, Cell]:
     )
 
 
-def error_table(results: list[Result], names: list[str], coupling: bool, count: int) -> Table:
+def error_table(results: list[Result], names: list[str], count: int) -> Table:
     """Table 1.1, a row for every cell of it."""
     columns = ["data set", "method", "size", "rows", "paper", "polymargin", "difference", "gamma", "C"]
     table = Table("Table 1.1: test error in percent", columns)
@@ -156,8 +149,7 @@ def error_table(results: list[Result], names: list[str], coupling: bool, count: 
             if result is not None:
                 cells += [*compared(result, paper), number(result.gamma), number(result.C)]
             else:
-                missing = method == "PWC_PSVM" and not coupling
-                cells += [Cell("no coupling in this version" if missing else "not run"), *[Cell("-")] * 3]
+                cells += [Cell("not run"), *[Cell("-")] * 3]
             table.rows.append(cells)
     return table
 
@@ -221,19 +213,33 @@ def best_of(results: list[Result], name: str, size: str) -> dict[str, float] | N
     return None
 
 
-def measured(options: argparse.Namespace, coupling: bool) -> Iterator[tuple[list[Result], list[Point]]]:
+def measured(options: argparse.Namespace) -> Iterator[tuple[list[Result], list[Point]]]:
     """Everything for the table, and for the figure with the parameters that were chosen for it: so far, by data set."""
+    kept = Kept("zien-2007", options.anew)
     results: list[Result] = []
     points: list[Point] = []
+
+    def measure_kept(name: str, method: str, size: str) -> Result:
+        def find() -> dict[str, Any]:
+            return asdict(measure(name, method, size, options.splits, options.threads))
+
+        return Result(**kept.get(f"{name}/{method}/{size}/{options.splits}", find))
+
+    def figure_kept(name: str, params: dict[str, float]) -> list[Point]:
+        def find() -> list[dict[str, Any]]:
+            count = min(5, options.splits)
+            return [asdict(p) for p in figure(name, options.figure_size, params, count, options.threads)]
+
+        return [Point(**p) for p in kept.get(f"{name}/figure/{options.figure_size}/{options.splits}", find)]
+
     for name in options.data:
         for method, size in COLUMNS:
-            if size not in options.sizes or (method == "PWC_PSVM" and not coupling):
-                continue
-            results.append(measure(name, method, size, options.splits, options.threads))
-            console.print(f"{name}, {method}, {size}: {np.mean(results[-1].errors):.2f} %")
+            if size in options.sizes:
+                results.append(measure_kept(name, method, size))
+                console.print(f"{name}, {method}, {size}: {np.mean(results[-1].errors):.2f} %")
         params = best_of(results, name, options.figure_size)
         if params is not None:
-            points += figure(name, options.figure_size, params, min(5, options.splits), options.threads)
+            points += figure_kept(name, params)
         yield results, points
 
 
@@ -246,14 +252,14 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="three splits of two small data sets")
+    parser.add_argument("--anew", action="store_true", help="forget what earlier runs have done")
     parser.add_argument("--output", help="also write results/OUTPUT.md, .json and .png")
     options = parser.parse_args()
     if options.quick:
         options.data, options.sizes, options.figure_size, options.splits = ["abe", "waveform"], ["small"], "small", 3
 
-    coupling = coupling_is_there()
-    for results, points in measured(options, coupling):  # a long run: what is there is written
-        tables = [error_table(results, options.data, coupling, options.splits)]
+    for results, points in measured(options):  # a long run: what is there is written
+        tables = [error_table(results, options.data, options.splits)]
         if points:
             tables.append(figure_table(points, options.figure_size, min(5, options.splits)))
         data = [asdict(item) for item in [*results, *points]]
