@@ -329,7 +329,15 @@ def test_a_callback_may_stop_it():
     training = machine._training_set(y, np.arange(10), None)
     gram = gram_of(Kernel("rbf", 0.1, 0.0, 3), X, training.order, 10**8, 1)
     raw = _linear_program.solve_linear_program(
-        gram, training, None, tolerance=1e-3, max_iterations=-1, time_limit=np.inf, progress=progress
+        gram,
+        training,
+        None,
+        budget_bytes=10**8,
+        threads=1,
+        tolerance=1e-3,
+        max_iterations=-1,
+        time_limit=np.inf,
+        progress=progress,
     )
     assert raw["status"] == "stopped"
     assert len(called) == 2

@@ -71,10 +71,7 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
     if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
     prepare(store, family.problems);
     if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
-    if (store.whole()) {  // rows cost nothing more: large working sets, quickly filled, save rounds
-        settings.working_set = std::max<Index>(settings.working_set, 1536);
-        settings.entrants = std::max<Index>(settings.entrants, 256);
-    }
+    if (store.whole()) settings.entrants = std::max<Index>(settings.entrants, 128);  // rows cost nothing more
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.upper);
     std::optional<CostPath> path;

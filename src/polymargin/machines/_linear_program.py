@@ -29,6 +29,10 @@ long as a multiplier rests there: a hard margin, where there is one, is the soft
 finite limit the program always has a solution. At ever higher limits the lower bound of inseparable data grows without
 end.
 
+Where the classes overlap, most constraints are active: generation does not pay, and the simplex method takes long for
+so many. If there is room for its matrices, an interior point method (``_interior_point``) then goes on with the whole
+program.
+
 The solution may leave the intercepts some play, most often when C is small. :func:`_middle_intercept` then takes the
 middle, so that what is predicted does not depend on the order of the examples.
 """
@@ -44,6 +48,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polymargin.machines._gram import Gram
+from polymargin.machines._interior_point import InteriorPoint
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 MARGIN = 2.0
@@ -64,6 +69,11 @@ _MANNERS: tuple[dict[str, int | float], ...] = (
     {"simplex_scale_strategy": 0, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     {"simplex_scale_strategy": 2, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
 )
+_OVERLAPPING = 1.5  # pairs for each example, from which on the interior point method is the faster one
+MATRICES = 4  # of n^2 numbers, that it needs at a time
+_MOST_STEPS = 200  # of the interior point method, which takes some dozens
+_ROUNDED_OFF = 1e-9  # what rounding leaves of the equations of the intercepts, relative to the multipliers
+_LEEWAY = 1e-6  # what the primal objective may lose, relatively, for coefficients that are zero
 _CYCLE = 20_000  # iterations, besides 20 for each row and column, that no master takes: it cycles
 HOPELESS = 1e8  # sum of coefficients, times a kernel value, from which a hard margin is taken not to exist
 
@@ -75,6 +85,7 @@ class LinearProgramSolution(Solution):
     coefficients: Floats  # a, of each example
     intercept: Floats
     multipliers: sp.csr_array  # u, examples x classes
+    solver: str
 
 
 @dataclass(frozen=True)
@@ -237,7 +248,7 @@ class _Best:
 
     def __init__(self, program: _Program) -> None:
         n, k = program.shape
-        self._program = program
+        self.program = program
         self.coefficients, self.intercept = np.zeros(n), np.zeros(k)
         self.multipliers = sp.csr_array((n, k))
         self.primal = program.primal(self.coefficients, program.shortfall(self.coefficients), program.upper)
@@ -248,16 +259,21 @@ class _Best:
         """The relative gap."""
         return relative_gap(self.primal, self.dual)
 
-    def offer_primal(self, coefficients: Floats, intercept: Floats, lack: Floats, leeway: float = 0.0) -> None:
-        """Take a point, or its multiple that has every margin, if it is better, or worse by no more than ``leeway``."""
-        factor, value = 1.0, self._program.primal(coefficients, lack, self._program.upper)
+    def offer_primal(self, coefficients: Floats, intercept: Floats, lack: Floats, leeway: float = 0.0) -> bool:
+        """Take a point, or its multiple that has every margin, if it is better, or worse by no more than ``leeway``.
+
+        Returns whether it was taken.
+        """
+        factor, value = 1.0, self.program.primal(coefficients, lack, self.program.upper)
         smallest = MARGIN - float(lack.max())
         if smallest > 0:
             scaled = MARGIN / smallest
             if scaled * float(coefficients.sum()) < value:
                 factor, value = scaled, scaled * float(coefficients.sum())
-        if value <= self.primal * (1.0 + leeway):
-            self.primal, self.coefficients, self.intercept = value, factor * coefficients, factor * intercept
+        if value > self.primal * (1.0 + leeway):
+            return False
+        self.primal, self.coefficients, self.intercept = value, factor * coefficients, factor * intercept
+        return True
 
     def offer_dual(self, multipliers: sp.csr_array, largest_price: float) -> None:
         """Take a point, scaled until it is feasible, if it is better."""
@@ -268,9 +284,9 @@ class _Best:
 
     def centre(self) -> None:
         """Move the intercepts to the middle of those that are as good."""
-        short = self._program.shortfall(self.coefficients)
-        intercept = _middle_intercept(self._program, short, self.intercept, self.multipliers.toarray())
-        lack = self._program.lack(short, intercept)
+        short = self.program.shortfall(self.coefficients)
+        intercept = _middle_intercept(self.program, short, self.intercept, self.multipliers.toarray())
+        lack = self.program.lack(short, intercept)
         self.offer_primal(self.coefficients, intercept, lack, leeway=_EXACT)
 
 
@@ -300,6 +316,8 @@ def _middle_intercept(program: _Program, short: Floats, intercept: Floats, multi
 class _Rounds:
     """The rounds: solve the master, see what it is worth, let join what it violates."""
 
+    name = "highs"
+
     def __init__(
         self, gram: Gram, training: TrainingSet, start: Start | None, interrupt: Callable[[], bool], max_iterations: int
     ) -> None:
@@ -309,7 +327,7 @@ class _Rounds:
         self._scale = float(np.abs(gram.block(np.arange(n), columns)).max()) or 1.0
         self._upper = self._scale * self._program.upper  # in the units of the master
         self._limit = _FIRST_LIMIT
-        self._max_iterations = max_iterations
+        self.max_iterations = max_iterations
         self._has_pair, self._has_column = np.zeros(n * k, dtype=bool), np.zeros(n, dtype=bool)
         self.master = _Master(gram, self._program.codes, k, self._scale, interrupt)
         self.best = _Best(self._program)
@@ -336,10 +354,21 @@ class _Rounds:
             self.master.add_columns(columns)
             self._has_column[columns] = True
 
+    @property
+    def iterations(self) -> int:
+        """Iterations of the simplex method."""
+        return self.master.iterations
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether so many constraints are active that generating them does not pay."""
+        n = self._program.shape[0]
+        return not self._program.hard and n > _SMALL and len(self.master.examples) > _OVERLAPPING * n
+
     def next(self, target: float) -> str:
         """Do one round; return why there is no further one, or nothing."""
         program, best = self._program, self.best
-        status = self.master.solve(self._max_iterations)
+        status = self.master.solve(self.max_iterations)
         if status:
             return status
         multipliers, joined, intercept = self.master.solution()
@@ -378,11 +407,62 @@ class _Rounds:
         return ""
 
 
+class _WholeProgram:
+    """The interior point method on all pairs and coefficients, with the same interface as the rounds."""
+
+    name = "interior-point"
+
+    def __init__(
+        self, gram: Gram, training: TrainingSet, before: _Rounds, threads: int, go_on: Callable[[], bool]
+    ) -> None:
+        self._program, self.best = before.best.program, before.best
+        every = np.arange(len(training.order))
+        K = gram.block(every, every)
+        self._scale = float(np.abs(K).max()) or 1.0
+        K /= self._scale
+        self._method = InteriorPoint(K, training.bounds, self._scale * training.upper, threads, go_on)
+        self._go_on = go_on
+        self._max_iterations = before.max_iterations
+        self._steps = 0
+        self.iterations = before.iterations  # of both methods
+
+    def next(self, target: float) -> str:
+        """Take one step; return why there is no further one, or nothing."""
+        method, program, best = self._method, self._program, self.best
+        if self.iterations == self._max_iterations:
+            return "max_iter"
+        if self._steps == _MOST_STEPS or not method.step():
+            return "precision" if self._go_on() else ""
+        self._steps += 1
+        self.iterations += 1
+        multipliers = method.multipliers / self._scale
+        if method.imbalance <= _ROUNDED_OFF * float(method.multipliers.sum()):
+            spread = sp.csr_array(multipliers)
+            best.offer_dual(spread, float(program.prices(spread).max()))
+        coefficients = method.coefficients
+        self._offer(coefficients, 0.0)
+        if best.gap > target:
+            return ""
+        for share in (1.0, 0.1, 0.01, 0.001):
+            few = np.where(coefficients > share * method.negligible, coefficients, 0.0)
+            if self._offer(few, _LEEWAY):
+                break
+        return "converged"
+
+    def _offer(self, coefficients: Floats, leeway: float) -> bool:
+        """Offer coefficients with their intercepts; whether they were taken."""
+        coefficients, intercept = coefficients / self._scale, self._method.intercept
+        lack = self._program.lack(self._program.shortfall(coefficients), intercept)
+        return self.best.offer_primal(coefficients, intercept, lack, leeway)
+
+
 def solve_linear_program(
     gram: Gram,
     training: TrainingSet,
     start: Start | None,
     *,
+    budget_bytes: int,
+    threads: int,
     tolerance: float,
     max_iterations: int,
     time_limit: float,
@@ -398,6 +478,10 @@ def solve_linear_program(
         The examples, sorted by class, with their costs, all finite or all infinite.
     start : Start or None
         Coefficients and constraints to begin with, besides a few of each class.
+    budget_bytes : int
+        Memory for kernel values, and for the matrices of the interior point method.
+    threads : int
+        Threads of the interior point method; the result does not depend on them.
     tolerance : float
         Relative gap to stop at. If it is at most 1e-3, problems of up to 1,024 examples are solved exactly.
     max_iterations : int
@@ -413,15 +497,21 @@ def solve_linear_program(
         ``coefficients`` (n,), ``intercept`` (k,) and their objective ``primal``; ``multipliers`` (CSR, (n, k)) and
         theirs, ``dual``; the relative gap ``violation``; ``iterations``; ``status``: "converged", "max_iter",
         "time_limit", "stopped", "precision" or, for a hard margin that does not exist, "unbounded"; ``evaluations`` of
-        the kernel.
+        the kernel; the ``solver`` that ended it, "highs" or "interior-point".
     """
     deadline = time.perf_counter() + time_limit
 
     def late() -> bool:
         return time.perf_counter() > deadline
 
-    rounds = _Rounds(gram, training, start, late, max_iterations)
-    best, master = rounds.best, rounds.master
+    generation = _Rounds(gram, training, start, late, max_iterations)
+    rounds: _Rounds | _WholeProgram = generation
+    best = generation.best
+
+    def go_on() -> bool:
+        return not late() and (progress is None or progress(0, 1, rounds.iterations, best.gap))
+
+    room = budget_bytes >= 8 * MATRICES * len(training.order) ** 2
     exactly = len(training.order) <= _SMALL and tolerance <= _LOOSE
     target = min(tolerance, _EXACT) if exactly else tolerance
     status = ""
@@ -429,8 +519,13 @@ def solve_linear_program(
         status = rounds.next(target)
         if not status and late():
             status = "time_limit"
-        if not status and progress is not None and not progress(0, 1, master.iterations, best.gap):
+        if not status and progress is not None and not progress(0, 1, rounds.iterations, best.gap):
             status = "stopped"
+        if not status and room and rounds is generation and generation.overlapping:
+            rounds = _WholeProgram(gram, training, generation, threads, go_on)
+            target = min(target, _LEEWAY)
+        if status == "precision" and rounds is not generation and best.gap > tolerance:
+            rounds, room, status = generation, False, ""  # what rounding ended, the simplex method may bring to an end
     if best.gap <= tolerance:
         best.centre()
         status = "converged"
@@ -441,9 +536,10 @@ def solve_linear_program(
         "primal": best.primal,
         "dual": min(best.dual, best.primal),  # rounding may have put it above
         "violation": max(best.gap, 0.0),
-        "iterations": master.iterations,
+        "iterations": rounds.iterations,
         "status": status,
         "evaluations": gram.evaluations,
+        "solver": rounds.name,
     }
 
 

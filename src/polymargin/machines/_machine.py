@@ -69,6 +69,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
+    _useful_matrices: ClassVar[int] = 1
     _kept: ClassVar[dict[str, Kept]] = {
         "n_features_in_": Kept("count"),
         "_kernel": Kept("kernel"),
@@ -256,6 +257,11 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         weight = np.ascontiguousarray(total[order])
         return TrainingSet(order.astype(np.int64), bounds.astype(np.int64), float(self.C) * weight, weight)
 
+    def _useful_bytes(self, X: Matrix) -> int:
+        """Return the most memory that a fit can use: for matrices of kernel values, and a copy of the data."""
+        n, features = X.shape
+        return int(8 * self._useful_matrices * n**2 + 8 * n * features + 1_000_000)
+
     def _run(
         self,
         X: Matrix,
@@ -281,7 +287,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
                 tolerance=float(self.tol),
                 max_iterations=int(self.max_iter),
                 time_limit=float("inf") if self.time_limit is None else float(self.time_limit),
-                budget_bytes=budget_bytes(self.cache_size, _useful_bytes(X)),
+                budget_bytes=budget_bytes(self.cache_size, self._useful_bytes(X)),
                 threads=thread_count(self.n_jobs),
                 progress=progress if bar is not None or tasks.listening or self._stop is not None else None,
             )
@@ -397,11 +403,6 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             part = self.dual_coef_[: len(columns), begin:end]
             out[:, columns] += values[:, begin:end] @ part.T
         return out
-
-
-def _useful_bytes(X: Matrix) -> int:
-    """Return the most that a fit can use: the whole kernel matrix and a copy of the data, in double."""
-    return int(8 * X.shape[0] ** 2 + 8 * X.shape[0] * X.shape[1] + 1_000_000)
 
 
 def checked_weights(sample_weight: Any, X: Matrix) -> Floats:

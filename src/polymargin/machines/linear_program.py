@@ -13,7 +13,13 @@ from polymargin.machines._gram import gram_of
 from polymargin.machines._kept import Kept
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._linear_program import HOPELESS, LinearProgramSolution, Start, solve_linear_program
+from polymargin.machines._linear_program import (
+    HOPELESS,
+    MATRICES,
+    LinearProgramSolution,
+    Start,
+    solve_linear_program,
+)
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
 from polymargin.machines._solution import Floats, TrainingSet
 
@@ -51,7 +57,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
     multipliers_ : ndarray of shape (n_active,)
         Their multipliers: the dual point.
     n_iter_ : int
-        Iterations of the simplex method, in all rounds together.
+        Iterations of the simplex method, in all rounds together, and steps of the interior point method.
     primal_objective_ : float
         Primal objective; infinite while a hard margin was not reached.
     dual_objective_ : float
@@ -62,7 +68,9 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
     -----
     ``tol`` is the relative duality gap, over all constraints and all coefficients, generated or not. If it is at most
     1e-3, problems of up to 1,024 examples are solved exactly, as the last rounds cost little there. ``max_iter`` limits
-    the iterations of the simplex method, ``n_iter_``. A fit that is stopped keeps the best point of the rounds that
+    the iterations, ``n_iter_``. Where the classes of more examples overlap so much that most constraints are active, and
+    ``cache_size`` leaves room for four matrices of n^2 numbers, an interior point method takes over from HiGHS:
+    ``solver_used_`` is then "interior-point" instead of "highs". A fit that is stopped keeps the best point of the rounds that
     were completed. ``warm_start`` begins with the coefficients and constraints that were active in the last solution.
 
     References
@@ -85,6 +93,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
     (True, True)
     """
 
+    _useful_matrices = MATRICES
     _kept = KernelMachine._kept | {
         "active_": Kept("count", ("active", 2)),
         "multipliers_": Kept("real", ("active",)),
@@ -97,7 +106,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
 
         def train(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
             gram = gram_of(kernel, X, training.order, budget_bytes, threads)
-            return solve_linear_program(gram, training, start, **options)
+            return solve_linear_program(gram, training, start, budget_bytes=budget_bytes, threads=threads, **options)
 
         solution = LinearProgramSolution.of(self._run(X, y, 1, train, measure="gap"))
         refuse_inseparable(solution, HOPELESS)
@@ -113,7 +122,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
         self.active_ = np.column_stack([training.order[multipliers.row], multipliers.col])
         self.multipliers_ = multipliers.data
         self.n_iter_ = int(solution.iterations)
-        self.solver_used_ = "highs"
+        self.solver_used_ = solution.solver
 
     def _start(self, training: TrainingSet, classes: NDArray[Any]) -> Start | None:
         """Return what the last solution was made of; None if it does not fit."""
