@@ -30,7 +30,7 @@ finite limit the program always has a solution. At ever higher limits the lower 
 end.
 
 Where the classes overlap, most constraints are active: generation does not pay, and the simplex method takes long for
-so many. If there is room for its matrices, an interior point method (``_interior_point``) then goes on with the whole
+so many. If there is room for its matrices, an interior point method (``polymargin._interior_point``) then goes on with the whole
 program.
 
 The solution may leave the intercepts some play, most often when C is small. :func:`_middle_intercept` then takes the
@@ -47,8 +47,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polymargin._interior_point import InteriorPoint
 from polymargin.machines._gram import Gram
-from polymargin.machines._interior_point import InteriorPoint
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 MARGIN = 2.0

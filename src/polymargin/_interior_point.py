@@ -22,9 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from polymargin.machines._solution import Floats, Ints
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _MARGIN = 2.0
 _SHORT_OF_BOUND = 0.9995  # of the way to where a variable would be zero
