@@ -30,8 +30,8 @@ finite limit the program always has a solution. At ever higher limits the lower 
 end.
 
 Where the classes overlap, most constraints are active: generation does not pay, and the simplex method takes long for
-so many. If there is room for its matrices, an interior point method (``polymargin._interior_point``) then goes on with the whole
-program.
+so many. If there is room for its matrices, an interior point method then goes on with the whole program, see
+``polymargin._interior_point``.
 
 The solution may leave the intercepts some play, most often when C is small. :func:`_middle_intercept` then takes the
 middle, so that what is predicted does not depend on the order of the examples.
