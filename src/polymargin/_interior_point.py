@@ -18,12 +18,13 @@ Predictor and corrector are Mehrotra's; both use one factorisation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+
+from polymargin._threads import for_each
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,9 +83,7 @@ class _Constraints:
                 M[group, other] -= (self._K[theirs, group] * D[theirs, c, None]).T @ self._K[theirs, other]
 
         blocks = [(c, e) for c in range(len(self.groups)) for e in range(c + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(fill, blocks):
-                pass
+        for_each(fill, blocks, threads)
         return M if go_on() else None
 
 

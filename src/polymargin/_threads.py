@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +17,17 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of threads, -1 for all cores or None for one; got 0")
     return int(joblib.effective_n_jobs(n_jobs))
+
+
+def for_each(work: Callable[[Any], None], items: Iterable[Any], threads: int) -> None:
+    """Call ``work`` for every item, in threads if there are to be several."""
+    if threads == 1:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, items):
+            pass
 
 
 class _OneBlasThread:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.utils import gen_batches
 
 from polymargin import _core
 from polymargin._memory import budget_bytes
-from polymargin._threads import thread_count
+from polymargin._threads import for_each, thread_count
 from polymargin.machines._binary import BinaryMachine
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import checked_weights
@@ -123,9 +122,7 @@ def _decided(
         chosen = machine._decide_all(scores.reshape(-1, n_scores // n_costs))
         decided[part] = chosen.reshape(-1, n_costs)
 
-    with ThreadPoolExecutor(thread_count(machine.n_jobs)) as pool:
-        for _ in pool.map(decide, gen_batches(len(test), _ROWS_AT_ONCE)):
-            pass
+    for_each(decide, gen_batches(len(test), _ROWS_AT_ONCE), thread_count(machine.n_jobs))
     return decided
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from polymargin import _core
+from polymargin._threads import for_each
 from polymargin.machines._data import Matrix, dense
 from polymargin.machines._kernel import Kernel
 
@@ -83,9 +83,7 @@ class KernelFamily:
             function(rows, out=rows)
 
         parts = gen_batches(len(base), max(1, _CACHED // base[0].nbytes))
-        with ThreadPoolExecutor(self.threads) as pool:
-            for _ in pool.map(fill, parts):
-                pass
+        for_each(fill, parts, self.threads)
         return out
 
     def _shared(self, name: str, compute: Any) -> NDArray[Any]:
