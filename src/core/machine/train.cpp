@@ -71,7 +71,7 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
     if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
     prepare(store, family.problems);
     if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
-    if (store.whole()) settings.entrants = std::max<Index>(settings.entrants, 128);  // rows cost nothing more
+    if (store.whole()) settings.entrants_of_long_rows = settings.entrants;  // rows cost nothing more
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.upper);
     std::optional<CostPath> path;
