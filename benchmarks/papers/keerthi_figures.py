@@ -26,7 +26,8 @@ warnings.simplefilter("ignore", ConvergenceWarning)  # cutting fits off is the p
 
 MACHINES = {"crammer-singer": CrammerSingerSVC, "weston-watkins": WestonWatkinsSVC, "one-vs-rest": OneVsRestSVC}
 SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
-PLAIN = {"shuffling": True, "shrinking": False, "cooling": False}
+HEURISTICS = {"shuffling": True, "shrinking": True, "cooling": True, "newton": False}
+PLAIN = {**HEURISTICS, "shrinking": False, "cooling": False}
 LEVELS = (1e-1, 1e-2, 1e-3)
 """Relative differences from the best dual objective, to which times are given."""
 FLOOR = 1e-6
@@ -66,9 +67,8 @@ class Curve:
 
     def model(self, work: float, rows: int) -> Any:
         """The machine, cut off after so many loops over the rows, or so many planes."""
-        Machine: Any = MACHINES[self.machine]
-        if not self.heuristics:
-            Machine = type(Machine.__name__, (Machine,), {"_heuristics": PLAIN})
+        Paper = MACHINES[self.machine]
+        Machine: Any = type(Paper.__name__, (Paper,), {"_heuristics": HEURISTICS if self.heuristics else PLAIN})
         options = {"margin": 1.0} if self.machine == "weston-watkins" else {}
         most = max(1, round(work if self.solver == "cutting-plane" else work * rows))
         return Machine(self.C, kernel="linear", bias=None, solver=self.solver, tol=1e-6, max_iter=most, **options)

@@ -33,6 +33,8 @@ const Blas& scipy_blas() {
         b.dgemm = routine<Blas::Gemm<double>>("scipy.linalg.cython_blas", "dgemm");
         b.dgelsy = routine<Blas::Gelsy>("scipy.linalg.cython_lapack", "dgelsy");
         b.dposv = routine<Blas::Posv>("scipy.linalg.cython_lapack", "dposv");
+        b.dpotrf = routine<Blas::Potrf>("scipy.linalg.cython_lapack", "dpotrf");
+        b.dpotrs = routine<Blas::Posv>("scipy.linalg.cython_lapack", "dpotrs");
         return b;
     }();
     return blas;

@@ -44,7 +44,7 @@ nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const 
                             const Vector<Index>& labels, Index classes, const std::string& loss, double margin,
                             const std::optional<std::string>& bias, const std::optional<nb::tuple>& start,
                             const std::string& method, std::uint64_t seed, bool shuffling, bool shrinking, bool cooling,
-                            double tolerance, Index max_iterations, double time_limit, int threads,
+                            bool newton, double tolerance, Index max_iterations, double time_limit, int threads,
                             const nb::object& progress) {
     LinearRequest request;
     request.data = data.view;
@@ -64,12 +64,17 @@ nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const 
         request.start_bias.assign(shift.data(), shift.data() + shift.size());
     }
     request.gap = tolerance;
-    request.settings = {
-        .max_visits = max_iterations, .seed = seed, .shuffling = shuffling, .shrinking = shrinking, .cooling = cooling};
+    request.settings = {.max_visits = max_iterations,
+                        .seed = seed,
+                        .shuffling = shuffling,
+                        .shrinking = shrinking,
+                        .cooling = cooling,
+                        .newton = newton};
     request.threads = threads;
     Control control(time_limit);
     LinearReport report;
-    run_without_gil([&] { report = train_linear(request, control); }, control, progress);
+    const Blas& blas = scipy_blas();
+    run_without_gil([&] { report = train_linear(request, blas, control); }, control, progress);
     return to_python(std::move(report));
 }
 
@@ -79,7 +84,7 @@ void bind_train_linear(nb::module_& m) {
     m.def("train_linear", &bound_train_linear, nb::arg("data"), nb::arg("order"), nb::arg("upper"), nb::arg("labels"),
           nb::arg("classes"), nb::arg("loss"), nb::arg("margin"), nb::arg("bias").none(), nb::arg("start").none(),
           nb::arg("method"), nb::arg("seed"), nb::arg("shuffling"), nb::arg("shrinking"), nb::arg("cooling"),
-          nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("threads"),
+          nb::arg("newton"), nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("threads"),
           nb::arg("progress").none(), "Train a linear machine without kernel values; returns its solution.");
 }
 

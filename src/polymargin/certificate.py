@@ -172,6 +172,19 @@ def _soft_or_hard(square: float, losses: float, margins: Floats, hard: NDArray[n
     return 0.5 * square / smallest**2 + losses if smallest > 0 else float("inf")
 
 
+def _primal_point(
+    machine: KernelMachine, X: Matrix, rows: Ints, columns: slice, expansion: Floats, square: float
+) -> tuple[Floats, float]:
+    """Return the scores of the primal point, without intercepts, and the square of its weights.
+
+    Those of the coefficients; a linear solver may have weights of its own, which meet them at the optimum only.
+    """
+    weights = vars(machine).get("_linear_weights")
+    if weights is None:
+        return expansion, square
+    return np.asarray(X[rows].astype(np.float64) @ weights[:, columns]), float(np.sum(weights[:, columns] ** 2))
+
+
 def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet) -> Certificate:
     B = dense(machine.dual_coef_.T)
     members = np.arange(len(machine.support_))
@@ -182,9 +195,10 @@ def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet
     intercept = machine.intercept_
     square = float(np.sum(full * expansion))
     regularized = machine.bias == "regularized"
-    primal_square = square + (float(intercept @ intercept) if regularized else 0.0)
     dual_square = square + (float(sums @ sums) if regularized else 0.0)
-    scores = expansion + intercept
+    scores, primal_square = _primal_point(machine, X, training.order, slice(None), expansion, square)
+    primal_square += float(intercept @ intercept) if regularized else 0.0
+    scores = scores + intercept
     own = np.arange(len(codes)), codes
     rivals = scores.copy()
     rivals[own] = -np.inf
@@ -268,12 +282,15 @@ def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) ->
         expansion = _products(machine, X, training.order[examples], members, values)[:, 0]
         upper = training.upper[examples]
         hard = np.isinf(upper)
-        margins = sign * (expansion + intercepts[p])
         square = float(beta @ expansion)
+        scores, primal_square = _primal_point(
+            machine, X, training.order[examples], slice(p, p + 1), expansion[:, None], square
+        )
+        margins = sign * (scores[:, 0] + intercepts[p])
         losses = float(upper[~hard] @ np.maximum(0.0, 1.0 - margins[~hard]))
         bias = getattr(machine, "bias", "free")
         regularized = bias == "regularized"
-        primal += _soft_or_hard(square + (intercepts[p] ** 2 if regularized else 0.0), losses, margins, hard)
+        primal += _soft_or_hard(primal_square + (intercepts[p] ** 2 if regularized else 0.0), losses, margins, hard)
         dual += float(sign @ beta) - 0.5 * (square + (beta.sum() ** 2 if regularized else 0.0))
         worst = max(
             abs(beta.sum()) if bias == "free" else 0.0,

@@ -106,8 +106,8 @@ inline void gelsy(int* m, int* n, int* nrhs, double* a, int* lda, double* b, int
     }
 }
 
-/// a = L L' in place of its lower half, then two triangular solves; info is the first pivot that is not positive.
-inline void posv(char*, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) {
+/// a = L L' in place of its lower half; info is the first pivot that is not positive.
+inline void potrf(char*, int* n, double* a, int* lda, int* info) {
     const long size = *n, step = *lda;
     *info = 0;
     for (long j = 0; j < size; ++j) {
@@ -121,6 +121,12 @@ inline void posv(char*, int* n, int* nrhs, double* a, int* lda, double* b, int* 
         const double root = std::sqrt(a[j * step + j]);
         for (long i = j; i < size; ++i) a[j * step + i] /= root;
     }
+}
+
+/// Two triangular solves with such a factor.
+inline void potrs(char*, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) {
+    const long size = *n, step = *lda;
+    *info = 0;
     for (long c = 0; c < *nrhs; ++c) {
         double* x = b + c * *ldb;
         for (long i = 0; i < size; ++i) {
@@ -134,12 +140,19 @@ inline void posv(char*, int* n, int* nrhs, double* a, int* lda, double* b, int* 
     }
 }
 
+inline void posv(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) {
+    potrf(uplo, n, a, lda, info);
+    if (*info == 0) potrs(uplo, n, nrhs, a, lda, b, ldb, info);
+}
+
 inline polymargin::Blas blas() {
     polymargin::Blas routines;
     routines.sgemm = &gemm<float>;
     routines.dgemm = &gemm<double>;
     routines.dgelsy = &gelsy;
     routines.dposv = &posv;
+    routines.dpotrf = &potrf;
+    routines.dpotrs = &potrs;
     return routines;
 }
 

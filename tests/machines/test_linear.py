@@ -266,7 +266,7 @@ def test_a_time_limit_is_kept(Machine):
     limited(machine, X, y)
     assert 0.2 < time.perf_counter() - begin < 2.0
     assert machine.stop_reason_ == "time_limit"
-    assert_honest(machine, X, y)
+    assert_honest(machine, X, y, newton=True)
 
 
 @every_machine

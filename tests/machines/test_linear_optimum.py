@@ -25,6 +25,7 @@ from reference.linear_machines import (
 )
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from polymargin import CrammerSingerSVC, OneVsRestSVC, WestonWatkinsSVC, certify
@@ -203,6 +204,80 @@ def test_the_gap_is_honest_when_the_solver_works_in_single_precision(Machine, bi
     exact = converged(clone(machine).set_params(tol=9e-6), X, y)  # in double
     assert exact.dual_objective_ <= exact.primal_objective_ <= machine.primal_objective_ * (1 + 1e-6)
     assert exact.dual_objective_ >= machine.dual_objective_ * (1 - 1e-6)
+
+
+# Newton steps
+
+
+def overlapping(n, seed=0):
+    """Return six classes that overlap, some of them with features that the others do not have."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(6, size=n)
+    X = rng.normal(size=(6, 12))[y] + 1.5 * rng.normal(size=(n, 12))
+    X[:, 10:] *= 20 * (rng.uniform(size=(n, 1)) < 0.01)
+    return X, y
+
+
+def without_newton(machine):
+    """Return the machine as it was in the paper."""
+    Machine = type(machine)
+    return type(Machine.__name__, (Machine,), {"_heuristics": {**Machine._heuristics, "newton": False}})(
+        **machine.get_params()
+    )
+
+
+@every_machine
+@every_container
+@every_bias
+def test_newton_steps_end_at_the_same_optimum(Machine, bias, container):
+    X, y = overlapping(6000)
+    if bias == "free":  # loops alone would take too long
+        X = X[:, :10] + 1.0
+    data = CONTAINERS[container](X)
+    machine = converged(sequential(Machine, C=0.5, bias=bias, tol=1e-4), data, y)
+    assert_honest(machine, X, y, newton=True)
+    checked = certify(machine, data, y)
+    assert checked.primal_objective == pytest.approx(machine.primal_objective_, rel=1e-9)
+    assert checked.dual_objective == pytest.approx(machine.dual_objective_, rel=1e-9)
+    plain = converged(without_newton(machine), data, y)
+    assert_honest(plain, X, y)
+    assert plain.dual_objective_ <= machine.primal_objective_ <= plain.primal_objective_ * (1 + 1e-4)
+    assert machine.dual_objective_ <= plain.primal_objective_
+    assert np.mean(machine.n_iter_) < 0.5 * np.mean(plain.n_iter_)
+    assert np.mean(machine.predict(data) == plain.predict(data)) > 0.995
+
+
+@every_machine
+@every_bias
+def test_newton_steps_go_as_far_as_they_are_asked(Machine, bias):
+    X, y = overlapping(4000, seed=1)
+    machines = [converged(sequential(Machine, C=2.0, bias=bias, tol=tol), X, y) for tol in (0.2, 1e-2, 1e-4, 1e-7)]
+    for machine in machines:
+        assert_honest(machine, X, y, newton=True)
+    primal = [machine.primal_objective_ for machine in machines]
+    assert primal[0] > primal[1] > primal[2] > primal[3] * (1 + 1e-9)
+    for machine in machines:  # the primal is curved by one in every direction
+        apart = 0.5 * np.sum((machine.coef_ - machines[3].coef_) ** 2)
+        assert apart <= 2 * (machine.primal_objective_ - machines[3].dual_objective_)
+
+
+@every_together
+def test_newton_steps_give_the_same_machine_for_any_number_of_threads(Machine):
+    X, y = overlapping(4000, seed=2)
+    one, two = (converged(sequential(Machine, tol=1e-4, n_jobs=n_jobs), X, y) for n_jobs in (1, 2))
+    for name in ("coef_", "intercept_", "dual_coef_", "n_iter_", "primal_objective_", "dual_objective_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+@every_machine
+def test_newton_steps_that_are_cut_off_keep_an_honest_certificate(Machine):
+    X, y = overlapping(4000, seed=3)
+    machine = sequential(Machine, C=10.0, bias=None, tol=1e-9, max_iter=600_000)
+    with pytest.warns(ConvergenceWarning):
+        machine.fit(X, y)
+    assert_honest(machine, X, y, newton=True)
+    again = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(again.decision_function(X), machine.decision_function(X))
 
 
 @every_machine

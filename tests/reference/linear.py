@@ -130,8 +130,6 @@ def worth(machine, X, y, sample_weight=None):
         squares, dual_squares = squares.sum(), dual_squares.sum()
     if machine.bias == "free":
         broken = max(broken, np.max(np.abs(sums)))
-    elif machine.bias == "regularized":
-        broken = max(broken, np.max(np.abs(sums - b)))
-    else:
+    elif machine.bias is None:
         broken = max(broken, np.max(np.abs(b)))
     return Worth(0.5 * squares + losses, linear - 0.5 * dual_squares, float(broken) / bound.max())

@@ -8,6 +8,7 @@
 #include "solver/balance.hpp"
 #include "solver/exponentiated_gradient.hpp"
 #include "solver/linear_state.hpp"
+#include "solver/proximal_newton.hpp"
 #include "support/buffer.hpp"
 
 namespace polymargin {
@@ -17,6 +18,9 @@ namespace {
 constexpr Index kSmall = 1 << 14;
 /// Gaps that single precision can close.
 constexpr double kSingleGap = 1e-5;
+/// The sequential method is the fastest as far as this gap, or for so many loops; then Newton steps are, where they are
+/// possible.
+constexpr double kNear = 0.1, kNearLoops = 50.0;
 
 /// The examples in a random order, in which the solver keeps them in memory.
 struct Shuffled {
@@ -117,28 +121,45 @@ Solved solve_by_exponentiated_gradient(const Part<Loss>& part, const LinearRows<
     return solved;
 }
 
-/// A bias for the examples as they are becomes one for the examples without their centre.
-void move_to_centre(const LinearData& problem, const Coefficients& coefficients, std::vector<double>& bias,
-                    const Workers& workers) {
+/// A free bias to start from: that of a warm start, given for the examples as they are, for the examples without their
+/// centre.
+template <class Loss, class Real>
+std::vector<double> starting_bias(const Part<Loss>& part, const SequentialDual<Loss, Real>& solver,
+                                  const Workers& workers) {
+    const Index k = part.problem.classes;
+    if (part.start_bias.empty()) return std::vector<double>(k, 0.0);
+    std::vector<double> bias(part.start_bias.begin(), part.start_bias.end());
     LinearState state;
-    sum_up(problem, coefficients, state, workers);
-    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
-        for (Index m = 0; m < problem.classes; ++m) {
-            bias[m] += problem.centre[f] * state.weights[f * problem.classes + m];
-        }
+    sum_up(part.problem, solver.coefficients(), state, workers);
+    for (Index f = 0; f < std::ssize(part.problem.centre); ++f) {
+        for (Index m = 0; m < k; ++m) bias[m] += part.problem.centre[f] * state.weights[f * k + m];
     }
+    return bias;
+}
+
+struct Norms {
+    double largest = 0.0, mean = 0.0;
+};
+
+/// Of the squared lengths of the rows; 1 if there is nothing but zeros.
+template <class Real>
+Norms norms_of(const LinearRows<Real>& rows) {
+    Norms norms;
+    for (Index i = 0; i < rows.size(); ++i) {
+        norms.largest = std::max(norms.largest, rows.norm(i));
+        norms.mean += rows.norm(i) / static_cast<double>(rows.size());
+    }
+    return norms.largest > 0.0 ? norms : Norms{1.0, 1.0};
 }
 
 /// Solve for a free bias by the method of multipliers: proximal steps on b, each a problem with a bias that is part of
 /// the weights and a shift. Of each the coefficients are balanced, so that they are a point of the dual.
 template <class Loss, class Real>
-Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double scale, const Workers& workers) {
+Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, double scale, std::vector<double> shift,
+                  const Workers& workers) {
     constexpr double inner_share = 0.1, unchanged = 0.01, finest = 1e-14;
     Solved solved;
     Progressing<Real> progressing;
-    std::vector<double> shift(part.start_bias.begin(), part.start_bias.end());
-    shift.resize(part.problem.classes, 0.0);
-    if (!part.start_bias.empty()) move_to_centre(part.problem, solver.coefficients(), shift, workers);
     double wanted = 0.1, weight = scale, last = std::numeric_limits<double>::infinity(), best = last;
     while (true) {
         solver.set_bias(weight, shift);
@@ -168,8 +189,77 @@ Solved solve_free(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, do
     }
 }
 
+/// Begin with some coefficients and their weights.
 template <class Loss, class Real>
-Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& control, ThreadPool& pool) {
+void start(SequentialDual<Loss, Real>& solver, const Part<Loss>& part, std::span<const Index> support,
+           std::span<const double> rows, const Workers& workers) {
+    solver.start_from(support, rows);
+    LinearState state;
+    sum_up(part.problem, solver.coefficients(), state, workers);
+    solver.set_weights(state.weights);
+}
+
+template <class Loss, class Real>
+void restart(SequentialDual<Loss, Real>& solver, const Part<Loss>& part, const Coefficients& coefficients,
+             const Workers& workers) {
+    std::vector<Index> support;
+    std::vector<double> rows;
+    for (Index i = 0; i < coefficients.rows(); ++i) {
+        if (coefficients.row(i).empty()) continue;
+        support.push_back(i);
+        rows.resize(rows.size() + part.problem.classes, 0.0);
+        for (const auto& [m, b] : coefficients.row(i)) *(rows.end() - part.problem.classes + m) = b;
+    }
+    start(solver, part, support, rows, workers);
+}
+
+/// Come near by the sequential method and finish by Newton steps. `precision` is the status if these do not get there.
+template <class Loss, class Real>
+Solved solve_by_newton(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, const LinearRows<Real>& rows,
+                       double weight, const Blas& blas, Control& control, const Workers& workers) {
+    constexpr int attempts = 4;
+    constexpr double finer = 0.3;
+    const bool free = part.request.bias == BiasKind::free;
+    Solved solved;
+    double wanted = part.request.gap;
+    solved.status = solver.run(std::max(kNear, wanted), kNearLoops);
+    solved.coefficients = solver.coefficients();
+    solved.visits = solver.visits();
+    std::vector<double> bias(solver.bias().begin(), solver.bias().end());
+    const auto evaluated = [&](const PrimalPoint* point) {
+        return evaluate(part.loss, part.problem, solved.coefficients, free ? 0.0 : weight,
+                        free ? std::span<const double>(bias) : std::span<const double>{}, workers, point);
+    };
+    if (solved.status != Status::converged) {
+        if (free) solved.coefficients = balanced<Loss>(part.problem, solved.coefficients);
+        solved.state = evaluated(nullptr);
+        return solved;
+    }
+    ProximalNewton<Loss, Real> newton(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
+                                      weight, free, blas, *workers.pool, control);
+    const Index left = part.settings.max_visits < 0 ? -1 : part.settings.max_visits - solved.visits;
+    newton.start(solved.coefficients, bias);
+    // Its scores are rounded, and a free bias may still move: what counts is recomputed.
+    for (int attempt = 0; attempt < attempts; ++attempt, wanted *= finer) {
+        solved.status = newton.run(wanted, left);
+        solved.coefficients = newton.coefficients();
+        if (free) solved.coefficients = balanced<Loss>(part.problem, solved.coefficients);
+        const PrimalPoint point = newton.point();
+        solved.state = evaluated(&point);
+        if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) break;
+        solved.status = Status::precision;
+    }
+    solved.visits += newton.visits();
+    if (solved.status == Status::converged) return solved;
+    // Stopped somewhere on the way, the weights of the coefficients may be the better ones.
+    LinearState own = evaluated(nullptr);
+    if (own.objectives.primal < solved.state.objectives.primal) solved.state = std::move(own);
+    return solved;
+}
+
+template <class Loss, class Real>
+Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, const Blas& blas, Control& control,
+             ThreadPool& pool) {
     // The certificate is for the point where the solver was stopped.
     const Workers workers{.pool = &pool, .control = &control, .thorough = true};
     const double weight = part.request.bias == BiasKind::regularized ? 1.0 : 0.0;
@@ -181,19 +271,21 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, Control& cont
     }
     SequentialDual<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
                                       part.settings, control);
-    if (!part.start_support.empty()) {
-        solver.start_from(part.start_support, part.start_rows);
-        LinearState state;
-        sum_up(part.problem, solver.coefficients(), state, workers);
-        solver.set_weights(state.weights);
-    }
+    if (!part.start_support.empty()) start(solver, part, part.start_support, part.start_rows, workers);
+    const bool free = part.request.bias == BiasKind::free;
+    const auto [largest, mean] = norms_of(rows);
+    const std::vector<double> shift = free ? starting_bias(part, solver, workers) : std::vector<double>{};
+    solver.set_bias(free ? largest : weight, shift);
     Solved solved;
-    if (part.request.bias == BiasKind::free) {
-        double scale = 0.0;
-        for (Index i = 0; i < rows.size(); ++i) scale = std::max(scale, rows.norm(i));
-        solved = solve_free(part, solver, scale > 0.0 ? scale : 1.0, workers);
+    if (part.settings.newton && ProximalNewton<Loss, Real>::suits(rows, part.problem.classes)) {
+        solved = solve_by_newton(part, solver, rows, free ? mean : weight, blas, control, workers);
+        if (solved.status != Status::precision) return solved;  // else there is more to gain in small steps
+        restart(solver, part, solved.coefficients, workers);
+        solver.set_bias(free ? largest : weight, shift);
+    }
+    if (free) {
+        solved = solve_free(part, solver, largest, shift, workers);
     } else {
-        solver.set_bias(weight, {});
         solved = solve_bounded<Real>(part, solver, weight, workers,
                                      [&](const LinearState& state) { solver.set_weights(state.weights); });
     }
@@ -253,7 +345,8 @@ LinearReport report_of(std::vector<Solved> parts, std::span<const Range> groups,
 }
 
 template <class Loss, class Real>
-LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& control, ThreadPool& pool) {
+LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Blas& blas, Control& control,
+                       ThreadPool& pool) {
     const Shuffled examples(request);
     const Workers workers{&pool, &control};
     // With a free bias the origin is anywhere: in the middle of the examples the solver is fastest.
@@ -281,7 +374,7 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, Control& 
             settings.max_visits = (settings.max_visits + std::ssize(groups) - 1) / std::ssize(groups);
         const LinearData problem{request.data, examples.order, labels, examples.upper, last - first, centre};
         solved[g] = solve<Loss, Real>({request, loss, problem, settings, start_support, start_rows, start_bias}, rows,
-                                      control, pool);
+                                      blas, control, pool);
     });
     LinearReport report = report_of(std::move(solved), groups, request, examples);
     report.single_precision = std::is_same_v<Real, float>;
@@ -304,7 +397,7 @@ bool moderate(const LinearRequest& request) {
 
 }  // namespace
 
-LinearReport train_linear(const LinearRequest& request, Control& control) {
+LinearReport train_linear(const LinearRequest& request, const Blas& blas, Control& control) {
     if (!std::ranges::all_of(request.upper, [](double c) { return c > 0.0 && std::isfinite(c); })) {
         throw std::invalid_argument("C must be positive and finite for every example");
     }
@@ -314,8 +407,8 @@ LinearReport train_linear(const LinearRequest& request, Control& control) {
     LinearReport report = std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;
-            return single ? solve_all<Loss, float>(request, loss, control, pool)
-                          : solve_all<Loss, double>(request, loss, control, pool);
+            return single ? solve_all<Loss, float>(request, loss, blas, control, pool)
+                          : solve_all<Loss, double>(request, loss, blas, control, pool);
         },
         request.loss);
     if (large) return_freed_memory();  // whoever keeps the answer may need as much again

@@ -7,6 +7,7 @@
 #include "machine/train_together.hpp"
 #include "problem/one_vs_rest.hpp"
 #include "solver/sequential_dual.hpp"
+#include "support/blas.hpp"
 
 namespace polymargin {
 
@@ -49,6 +50,6 @@ struct LinearReport {
 };
 
 /// Train a linear machine in the dual without a kernel matrix.
-[[nodiscard]] LinearReport train_linear(const LinearRequest& request, Control& control);
+[[nodiscard]] LinearReport train_linear(const LinearRequest& request, const Blas& blas, Control& control);
 
 }  // namespace polymargin

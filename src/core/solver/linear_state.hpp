@@ -39,6 +39,12 @@ struct LinearState {
     }
 };
 
+/// Weights that are not those of the coefficients: a point of the primal beside one of the dual.
+struct PrimalPoint {
+    std::vector<double> weights;  ///< features x classes
+    std::vector<double> bias;
+};
+
 /// With coupled classes what one that may fall can give to one that may grow; else what each can do alone.
 template <RowLoss Loss>
 double distance_from_optimal(const Loss& loss, std::span<const double> gradient, std::span<const double> row,
@@ -78,14 +84,29 @@ inline void sum_up(const LinearData& problem, const Coefficients& coefficients, 
 }
 
 /// `b_m = weight sum_i B_im + shift_m`. The dual objective counts the shift as the constraint that it stands for: with
-/// a weight of zero it is a bound only if the sums are zero.
+/// a weight of zero it is a bound only if the sums are zero. With a `point` the primal is that point's, not that of the
+/// coefficients.
 template <RowLoss Loss>
 LinearState evaluate(const Loss& loss, const LinearData& problem, const Coefficients& coefficients, double weight,
-                     std::span<const double> shift, const Workers& workers) {
+                     std::span<const double> shift, const Workers& workers, const PrimalPoint* point = nullptr) {
     LinearState state;
     sum_up(problem, coefficients, state, workers);
     const Index k = problem.classes, n = std::ssize(problem.order);
     for (Index m = 0; m < k; ++m) state.bias.push_back(weight * state.sums[m] + (shift.empty() ? 0.0 : shift[m]));
+    const auto squares = [&] {
+        double square = 0.0;
+        for (const double w : state.weights) square += w * w;
+        return square;
+    };
+    double square = squares();
+    for (const double s : state.sums) square += weight * s * s;
+    double primal_square = square;
+    if (point != nullptr) {
+        state.weights = point->weights;
+        state.bias = point->bias;
+        primal_square = squares();
+        for (const double b : state.bias) primal_square += weight > 0.0 ? b * b / weight : 0.0;
+    }
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
     }
@@ -114,15 +135,13 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
             part.violation = std::max(part.violation, distance_from_optimal(loss, gradient, row, example));
         }
     });
-    double square = 0.0, losses = 0.0, linear = 0.0;
-    for (const double w : state.weights) square += w * w;
-    for (const double s : state.sums) square += weight * s * s;
+    double losses = 0.0, linear = 0.0;
     for (const Part& part : parts) {
         losses += part.losses;
         linear += part.linear;
         state.violation = std::max(state.violation, part.violation);
     }
-    state.objectives = {.primal = 0.5 * square + losses, .dual = -0.5 * square - linear};
+    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * square - linear};
     // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
     auto& [primal, dual] = state.objectives;
     if (primal < dual && dual - primal <= 1e-12 * std::abs(dual)) primal = dual;

@@ -27,6 +27,7 @@ struct SequentialSettings {
     bool shuffling = true;  ///< a random order anew in each loop; if not, the given one
     bool shrinking = true;  ///< loops over the examples whose coefficients are between their limits, K 2.1
     bool cooling = true;    ///< these loops go on to a tolerance that falls step by step, K 2.1
+    bool newton = true;     ///< with few features, Newton steps when the gap is small
 };
 
 /// The sequential dual method for linear machines (K 2 and 3): one example after the other gets the row of coefficients
@@ -67,15 +68,16 @@ class SequentialDual {
         for (Index m = 0; m < classes; ++m) set_limits(m, 0.0, false, 1.0);
     }
 
-    /// Begin with these rows (as many numbers as classes for each example named) instead of zero.
+    /// Begin with these rows (as many numbers as classes for each example named); all others are zero.
     void start_from(std::span<const Index> support, std::span<const double> rows);
     /// `b_m = weight sum_i B_im + shift_m` from now on; an empty shift is zero.
     void set_bias(double weight, std::span<const double> shift);
     /// Take weights that were computed elsewhere, more exactly, from the coefficients: features x classes.
     void set_weights(std::span<const double> weights);
 
-    /// Go on until the guess of the relative gap is at most `gap`, or it is time to look: to compute the weights anew.
-    Status run(double gap);
+    /// Go on until the guess of the relative gap is at most `gap`, or it is time to look: to compute the weights anew, or
+    /// because all examples were visited `loops` times.
+    Status run(double gap, double loops = std::numeric_limits<double>::infinity());
 
     [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
     [[nodiscard]] Index visits() const { return visits_; }

@@ -179,18 +179,19 @@ bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
 }
 
 template <RowLoss Loss, class Real>
-Status SequentialDual<Loss, Real>::run(double gap) {
+Status SequentialDual<Loss, Real>::run(double gap, double loops) {
+    const double enough = static_cast<double>(visits_) + loops * static_cast<double>(rows_.size());
     double best = std::numeric_limits<double>::infinity();
-    for (int loops = 0;; ++loops) {
+    for (int idle = 0;; ++idle) {
         if (!full_loop()) return reason_to_stop();
         control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guessed_gap_});
         if (guessed_gap_ <= gap || violation_ <= 0.0) return Status::converged;
         // What has added up in the weights and the norm may hide the rest.
         if (guessed_gap_ < 0.5 * best) {
             best = guessed_gap_;
-            loops = 0;
+            idle = 0;
         }
-        if (loops == kPatience) return Status::converged;
+        if (idle == kPatience || static_cast<double>(visits_) >= enough) return Status::converged;
         if (settings_.shrinking && !shrunk_loops(settings_.cooling ? kCooling * violation_ : 0.0)) {
             return reason_to_stop();
         }
@@ -199,6 +200,9 @@ Status SequentialDual<Loss, Real>::run(double gap) {
 
 template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::start_from(std::span<const Index> support, std::span<const double> rows) {
+    coefficients_ = Coefficients(rows_.size());
+    std::ranges::fill(sums_, 0.0);
+    linear_ = 0.0;
     for (std::size_t s = 0; s < support.size(); ++s) {
         const Index i = support[s];
         const Example example = this->example(i);

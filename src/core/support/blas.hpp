@@ -15,11 +15,14 @@ struct Blas {
                            double* rcond, int* rank, double* work, int* lwork, int* info);
 
     using Posv = void (*)(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info);
+    using Potrf = void (*)(char* uplo, int* n, double* a, int* lda, int* info);
 
     Gemm<float> sgemm = nullptr;
     Gemm<double> dgemm = nullptr;
     Gelsy dgelsy = nullptr;  ///< minimum-norm least squares by a rank-revealing QR
-    Posv dposv = nullptr;    ///< a positive definite system by Cholesky's method
+    Posv dposv = nullptr;    ///< a positive definite system by Cholesky's method,
+    Potrf dpotrf = nullptr;  ///< its first half: the factor alone,
+    Posv dpotrs = nullptr;   ///< and its second
 
     /// Row-major `c (m x n) = a (m x k) b' (n x k) + beta c`, leading dimensions in elements.
     template <class Real>

@@ -102,7 +102,8 @@ _SHARED = {
     intercept_ : ndarray of shape (k,)
         Intercepts of the class scores.
     coef_ : ndarray of shape (k, n_features)
-        Weights of the features, for the linear kernel.
+        Weights of the features, for the linear kernel. Those of the coefficients, but after the Newton steps of
+        ``"sequential-dual"`` only as near to them as the gap says.
     n_iter_ : int
         Exact steps taken, each on all coefficients of one example; ``"sequential-dual"``: visits to examples, whether a
         step was needed or not; ``"cutting-plane"``: planes.

@@ -82,9 +82,7 @@ def solve_linear(
             start,
             method=solver,
             seed=seed_of(machine.random_state),
-            shuffling=machine._heuristics["shuffling"],
-            shrinking=machine._heuristics["shrinking"],
-            cooling=machine._heuristics["cooling"],
+            **machine._heuristics,
             **options,
         )
         # Popped: SciPy keeps narrower copies of the indices.
@@ -118,8 +116,9 @@ def _refuse_rival(solver: str, bias: str | None, loss: str) -> None:
 class LinearSolverMixin:
     """For machines with one score for each column of coefficients that may be solved without a kernel."""
 
-    # Of the sequential dual method, Keerthi et al. 2.1; to be switched off when their worth is measured.
-    _heuristics: ClassVar[dict[str, bool]] = {"shuffling": True, "shrinking": True, "cooling": True}
+    # Of the sequential dual method, Keerthi et al. 2.1, and what may follow it; to be switched off when their worth is
+    # measured.
+    _heuristics: ClassVar[dict[str, bool]] = {"shuffling": True, "shrinking": True, "cooling": True, "newton": True}
     _binary: ClassVar[bool] = False  # whether the columns are machines of their own
     intercept_: Floats
 

@@ -52,7 +52,8 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
     intercept_ : ndarray of shape (k,), (1,) for two classes
         Intercepts of the class scores.
     coef_ : ndarray of shape (k, n_features), (1, n_features) for two classes
-        Weights of the features, for the linear kernel.
+        Weights of the features, for the linear kernel. Those of the coefficients, but after the Newton steps of
+        ``"sequential-dual"`` only as near to them as the gap says.
     n_iter_ : ndarray of shape (k,), (1,) for two classes
         Steps taken for each class; ``"sequential-dual"``: visits to examples.
     primal_objective_ : float

@@ -7,6 +7,7 @@
 #include "fixtures.hpp"
 #include "linear_problems.hpp"
 #include "machine/train.hpp"
+#include "plain_blas.hpp"
 #include "plain_losses.hpp"
 
 using namespace polymargin;
@@ -34,7 +35,7 @@ LinearRequest request_for(const LinearProblem& problem, const LinearLoss& loss, 
 
 LinearReport run(const LinearRequest& request) {
     Control control(kPatience);
-    return train_linear(request, control);
+    return train_linear(request, plain::blas(), control);
 }
 
 template <class Visit>
@@ -167,6 +168,45 @@ TEST(larger_linear_machines_are_trained_in_single_precision) {
         const auto report = run(request);
         CHECK(report.single_precision);
         check_solved(problem, gram, request, report);
+    });
+}
+
+TEST(newton_steps_end_with_weights_of_their_own) {
+    const LinearProblem problem(8, 2100, 10, 0.6, 377, 0.1);
+    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        auto request = request_for(problem, loss, bias, 1e-3);
+        const auto report = run(request);
+        request.settings.newton = false;
+        const auto plain = run(request);
+        CHECK(report.status == Status::converged && plain.status == Status::converged);
+        const auto [primal, dual] = report.objectives;
+        CHECK(primal >= dual && gap_of(primal, dual) <= 1e-3);
+        CHECK(dual <= plain.objectives.primal && plain.objectives.dual <= primal);
+        // The primal is that of the weights and intercepts that are reported.
+        double own = 0.0;
+        for (const double w : report.weights) own += 0.5 * w * w;
+        for (const double b : report.intercept) own += bias == BiasKind::regularized ? 0.5 * b * b : 0.0;
+        for (Index i = 0; i < problem.size(); ++i) {
+            std::vector<double> scores = report.intercept;
+            for (Index f = 0; f < problem.x.columns; ++f) {
+                for (Index m = 0; m < 8; ++m) {
+                    scores[m] += problem.x.at(problem.order[i], f) * report.weights[f * 8 + m];
+                }
+            }
+            own += problem.upper[i] * std::visit([&](const auto& l) { return l.loss(scores, problem.labels[i]); }, loss);
+        }
+        CHECK_CLOSE(own, primal, 1e-10 * primal);
+        // And it is warm where it starts from its own coefficients.
+        for (Index i = 0; i < problem.size(); ++i) {
+            request.start_support.push_back(i);
+            request.start_rows.resize((i + 1) * 8, 0.0);
+            for (Index at = report.starts[i]; at < report.starts[i + 1]; ++at) {
+                request.start_rows[i * 8 + report.columns[at]] = report.coefficients[at];
+            }
+        }
+        request.start_bias = report.intercept;
+        request.settings.newton = true;
+        CHECK(run(request).visits[0] < report.visits[0]);
     });
 }
 
@@ -309,7 +349,8 @@ TEST(linear_machines_keep_limits_and_say_so) {
         request.settings.max_visits = -1;
         Control cancelled, late(0.0);
         cancelled.cancel();
-        const auto stopped = train_linear(request, cancelled), timed = train_linear(request, late);
+        const auto stopped = train_linear(request, plain::blas(), cancelled),
+                   timed = train_linear(request, plain::blas(), late);
         CHECK(stopped.status == Status::stopped && timed.status == Status::time_limit);
         for (const auto& report : {stopped, timed}) {
             check_honest(problem, gram, request, report);
@@ -317,13 +358,13 @@ TEST(linear_machines_keep_limits_and_say_so) {
         }
         Control abandoned;
         abandoned.abandon();
-        CHECK_THROWS(Abandoned, "nobody waits", (void)train_linear(request, abandoned));
+        CHECK_THROWS(Abandoned, "nobody waits", (void)train_linear(request, plain::blas(), abandoned));
         // A start is not lost.
         const auto solved = run(request_for(problem, loss, bias, 1e-3));
         start_from(request, problem, solved);
         Control at_once;
         at_once.cancel();
-        const auto kept = train_linear(request, at_once);
+        const auto kept = train_linear(request, plain::blas(), at_once);
         check_honest(problem, gram, request, kept);
         CHECK_CLOSE(kept.objectives.dual, solved.objectives.dual, 1e-9 * solved.objectives.dual);
     });
@@ -336,7 +377,7 @@ TEST(a_time_limit_ends_what_would_not_end) {
         const auto request = request_for(problem, loss, bias, 0.0);
         Control control(0.02);
         const auto start = Control::Clock::now();
-        const auto report = train_linear(request, control);
+        const auto report = train_linear(request, plain::blas(), control);
         CHECK(std::chrono::duration<double>(Control::Clock::now() - start).count() < 2.0);
         CHECK(report.status != Status::converged || report.objectives.primal <= report.objectives.dual);
         check_honest(problem, gram, request, report);
@@ -349,7 +390,7 @@ TEST(a_gap_that_rounding_hides_is_not_chased_forever) {
     for_machines([&](const LinearLoss& loss, BiasKind bias) {
         const auto request = request_for(problem, loss, bias, 1e-15);
         Control control(2.0);
-        const auto report = train_linear(request, control);
+        const auto report = train_linear(request, plain::blas(), control);
         CHECK(report.status == Status::converged || report.status == Status::precision);
         const auto w = check_honest(problem, gram, request, report);
         CHECK(gap_of(w.primal, w.dual) <= 1e-9);
@@ -418,12 +459,12 @@ TEST(the_exponentiated_gradient_has_the_same_machine) {
         request.method = LinearMethod::exponentiated_gradient;
         request.gap = 1e-2;
         Control control(1.0);
-        const auto report = train_linear(request, control);
+        const auto report = train_linear(request, plain::blas(), control);
         check_solved(problem, gram, request, report);
         CHECK_CLOSE(report.objectives.dual, expected.objectives.dual, 1e-2 * expected.objectives.dual);
         Control cancelled;
         cancelled.cancel();
-        CHECK(train_linear(request, cancelled).status == Status::stopped);
+        CHECK(train_linear(request, plain::blas(), cancelled).status == Status::stopped);
         request.settings.max_visits = 100;
         const auto limited = run(request);
         CHECK(limited.status == Status::max_iterations && limited.visits[0] <= 101);

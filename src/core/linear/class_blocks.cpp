@@ -1,0 +1,104 @@
+#include "linear/class_blocks.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace polymargin {
+namespace {
+
+/// A block is made of at least so many rows for each of its features, if there are: enough to stand for all. Up to so
+/// many products all rows are taken: few may be the only ones with some feature.
+constexpr Index kRowsPerFeature = 2;
+constexpr Index kProducts = Index{1} << 30;
+/// Rows that are multiplied at once, and rows of the upper half of a block.
+constexpr int kChunk = 256;
+
+/// The rows of some class, at most `most`, evenly spread; `share` is by how much more each then counts.
+struct Chosen {
+    std::vector<const CurvedRow*> rows;
+    double share = 1.0;
+
+    Chosen(Index m, std::span<const CurvedRow> curved, Index most) {
+        std::vector<const CurvedRow*> all;
+        for (const CurvedRow& row : curved) {
+            if ((row.classes >> m & 1) != 0) all.push_back(&row);
+        }
+        const Index count = std::ssize(all);
+        if (count <= most) {
+            rows = std::move(all);
+            return;
+        }
+        for (Index c = 0; c < most; ++c) rows.push_back(all[count * c / most]);
+        share = static_cast<double>(count) / static_cast<double>(most);
+    }
+};
+
+}  // namespace
+
+template <class Real>
+ClassBlocks<Real>::ClassBlocks(const LinearRows<Real>& rows, Index classes, double bias, const Blas& blas,
+                               ThreadPool& pool)
+    : rows_(rows),
+      bias_(bias),
+      size_(rows.features() + (bias > 0.0 ? 1 : 0)),
+      blas_(blas),
+      pool_(pool),
+      blocks_(classes) {}
+
+template <class Real>
+void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled) {
+    pool_.for_each(std::ssize(blocks_), [&](Index m) { factor(m, curved, coupled); });
+}
+
+template <class Real>
+void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool coupled) {
+    const Chosen chosen(m, curved, std::max(kRowsPerFeature * size_, kProducts / (size_ * size_)));
+    std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
+    for (Index first = 0; first < std::ssize(chosen.rows); first += kChunk) {
+        const Index count = std::min<Index>(kChunk, std::ssize(chosen.rows) - first);
+        std::ranges::fill(columns, Real(0));
+        for (Index c = 0; c < count; ++c) {
+            const CurvedRow& row = *chosen.rows[first + c];
+            const double own = coupled ? 1.0 - 1.0 / std::popcount(row.classes) : 1.0;
+            const auto scale = static_cast<Real>(std::sqrt(own * row.by * chosen.share));
+            const Row<Real> x = rows_.row(row.row);
+            for (Index p = 0; p < x.count; ++p) {
+                columns[(x.columns == nullptr ? p : static_cast<Index>(x.columns[p])) * kChunk + c] = scale * x.values[p];
+            }
+            if (bias_ > 0.0) columns[(size_ - 1) * kChunk + c] = scale * static_cast<Real>(bias_);
+        }
+        for (Index top = 0; top < size_; top += kChunk) {
+            const Real* from = columns.data() + top * kChunk;
+            blas_.multiply_transposed(static_cast<int>(std::min<Index>(kChunk, size_ - top)), static_cast<int>(size_ - top),
+                                      static_cast<int>(count), from, kChunk, from, kChunk, Real(1),
+                                      sums.data() + top * size_ + top, static_cast<int>(size_));
+        }
+    }
+    // Rows of the upper half are columns of the lower one, which is how Fortran sees them.
+    auto& block = blocks_[m];
+    block.assign(sums.begin(), sums.end());
+    for (Index f = 0; f < size_; ++f) block[f * size_ + f] += 1.0;
+    char lower = 'L';
+    int n = static_cast<int>(size_), info = 0;
+    blas_.dpotrf(&lower, &n, block.data(), &n, &info);
+    if (info != 0) block.clear();
+}
+
+template <class Real>
+void ClassBlocks<Real>::divide(std::span<double> vector, Index width) const {
+    pool_.for_each(std::ssize(blocks_), [&](Index m) {
+        if (blocks_[m].empty()) return;
+        std::vector<double> column(size_);
+        for (Index f = 0; f < size_; ++f) column[f] = vector[f * width + m];
+        char lower = 'L';
+        int n = static_cast<int>(size_), one = 1, info = 0;
+        blas_.dpotrs(&lower, &n, &one, const_cast<double*>(blocks_[m].data()), &n, column.data(), &n, &info);
+        for (Index f = 0; f < size_; ++f) vector[f * width + m] = column[f];
+    });
+}
+
+template class ClassBlocks<float>;
+template class ClassBlocks<double>;
+
+}  // namespace polymargin

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "linear/class_blocks.hpp"
+#include "linear/rows.hpp"
+#include "linear/weights.hpp"
+#include "problem/multiclass.hpp"
+#include "solver/coefficients.hpp"
+#include "solver/linear_state.hpp"
+#include "solver/status.hpp"
+#include "support/blas.hpp"
+#include "support/buffer.hpp"
+#include "support/control.hpp"
+#include "support/thread_pool.hpp"
+
+namespace polymargin {
+
+/// A proximal point method for linear machines with few features and many examples, by Newton steps on the weights.
+///
+/// From a point `A` of the dual it goes to the best one nearby,
+///
+///     max_B  D(B) - 1/2 sum_i c_i |B_i - A_i|^2,   c_i = tau |x_i|^2,
+///
+/// whose own dual is smooth in the weights: with `B_i(W)` the row that is best for example i given its scores, the
+/// gradient is `W - sum_i x_i B_i(W)'`, and the Hessian `1 + sum_i P_i/c_i (x) x_i x_i'`, where `P_i` projects on the face
+/// of the feasible set that `B_i(W)` is in. Only examples between their limits are in it. Newton steps need a handful
+/// of passes over the examples, which threads share; where the sequential method needs hundreds of loops, at the end,
+/// a few dozen of such steps do. (Li, Sun & Toh 2018 solve other machines in this way.)
+///
+/// `W` and `B` are points of the primal and of the dual; they meet at the optimum only. Between them
+/// `1/2 |W - sum_i x_i B_i'|^2` is at most their gap.
+///
+/// A bias that is part of the weights is one more feature. One that is free is the same with a shift, to which each point
+/// of the dual adds what that feature's weights have become: a proximal point method there too.
+template <RowLoss Loss, class Real>
+class ProximalNewton {
+  public:
+    /// `weight` is that of a bias that is part of the weights: 1, or 0 if there is none. If the bias is `free` it is
+    /// where the method starts.
+    ProximalNewton(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
+                   const LinearRows<Real>& rows, double weight, bool free, const Blas& blas, ThreadPool& pool,
+                   Control& control);
+
+    /// Whether the method is for such a problem: blocks of the Hessian are small and the examples many.
+    [[nodiscard]] static bool suits(const LinearRows<Real>& rows, Index classes);
+
+    /// Begin with these coefficients and, if the bias is free, with this one.
+    void start(const Coefficients& coefficients, std::span<const double> bias);
+    /// Go on until the relative gap, as far as the precision of the scores and a bias that is still moving show it, is at
+    /// most `gap`. Not converged: a stop, too many visits in all, or nothing more to gain in this way.
+    Status run(double gap, Index max_visits);
+
+    [[nodiscard]] Coefficients coefficients() const;
+    [[nodiscard]] PrimalPoint point() const;
+    [[nodiscard]] Index visits() const { return visits_; }
+
+  private:
+    using Vector = std::vector<double>;  // features (and the bias) x width
+    /// Sums over examples are formed in so many parts, whatever the number of threads.
+    static constexpr Index kParts = 16;
+
+    /// What the examples answer to the weights.
+    struct Answer {
+        Vector weights;  ///< sum_i x_i B_i'
+        double losses = 0.0, linear = 0.0;
+        std::vector<CurvedRow> curved;
+    };
+    /// One part's share of it; sums of single precision are short.
+    struct Share {
+        Weights<Real> recent;
+        Vector weights;
+        double losses = 0.0, linear = 0.0, slope = 0.0;
+        Index pending = 0, rows = 0;
+        std::vector<CurvedRow> curved = {};
+    };
+    enum class Inner { solved, certified, slow, stopped };
+
+    Inner solve_inner(double gap);
+    /// The point of the dual that was found becomes the next to start from, or the best one on the way to it.
+    double settle();
+    /// A free bias takes over what the weights of its feature have become.
+    void move_bias();
+    Answer answer();
+    /// Where Newton's step leads; false if it is no way down.
+    bool find_direction();
+    void apply_hessian(const Vector& v, Vector& out);
+    /// How far to go along the direction: where the slope is small.
+    double find_length();
+    double slope_at(double length);
+    void multiply(const Vector& weights, Buffer<Real>& scores);
+    /// B_i(W) of example i for the scores; both are overwritten.
+    void respond(Index i, std::span<double> scores, std::span<double> row) const;
+    void load_centre(Index i, std::span<double> row) const { std::copy_n(centre_.data() + i * classes_, classes_, row.data()); }
+    [[nodiscard]] double curvature(Index i) const { return share_ * std::max(rows_.norm(i) + weight_, least_norm_); }
+    void load(const Vector& weights);
+    void add(Share& share, Index i, std::span<const Real> by) const;
+    void flush(Share& share) const;
+    [[nodiscard]] Vector sum_of(std::span<Share> shares) const;
+    template <class Work>
+    void in_parts(Index count, Work&& work);
+    [[nodiscard]] double gap_of(const Answer& now) const;
+    [[nodiscard]] bool stopped() const { return control_.stop_requested(); }
+
+    const Loss& loss_;
+    std::span<const Index> labels_;
+    std::span<const double> bounds_;
+    Index classes_, size_;
+    const LinearRows<Real>& rows_;
+    double weight_, bias_;  // bias_: the value of the feature that stands for it
+    bool free_;
+    ThreadPool& pool_;
+    Control& control_;
+    ClassBlocks<Real> blocks_;
+    Weights<Real> loaded_;
+    std::vector<Real> loaded_bias_;
+    Index width_;
+    std::vector<Share> shares_;
+    Buffer<double> centre_;  // A, examples x classes
+    Buffer<Real> scores_, slopes_;  // of the weights, of the direction
+    Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'
+    Vector shift_;                       // of each class; zero unless the bias is free
+    double base_linear_ = 0.0;
+    Answer now_;
+    double share_ = 0.0;  // tau
+    double least_norm_ = 0.0;
+    int steps_ = 0;  // of the inner problem
+    Index visits_ = 0, max_visits_ = -1;
+};
+
+}  // namespace polymargin
+
+#include "solver/proximal_newton_impl.hpp"

@@ -1,0 +1,430 @@
+#pragma once
+
+// The member functions of `ProximalNewton`; included by its header alone.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace polymargin {
+
+namespace proximal_newton {
+
+/// tau at first, and how it falls while the inner problems stay easy.
+constexpr double kFirstShare = 0.01, kSmallerShare = 0.33, kLeastShare = 1e-6;
+constexpr int kEasy = 4, kMostSteps = 10;
+/// An inner problem is solved when what is left of it is this share of the gap.
+constexpr double kInnerShare = 0.1;
+/// Newton's equations are solved as well as this, with so many products at most: more if few examples are in them, and
+/// they cost no more than a pass over all.
+constexpr double kResidual = 0.3;
+constexpr Index kLeastProducts = 15, kMostProducts = 200;
+/// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
+constexpr double kSlope = 0.2;
+constexpr int kMostLooks = 8;
+/// Points of the dual that may pass without the gap falling by a tenth.
+constexpr int kPatience = 6;
+/// Sums of single precision are taken over by double after so many rows.
+constexpr Index kShort = 1024;
+constexpr Index kMostFeatures = 1024, kMostClasses = 64, kRowsPerFeature = 4;
+/// Fewer are no work for the sequential method either.
+constexpr Index kLeastRows = 2048;
+
+inline double dot(std::span<const double> a, std::span<const double> b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+/// to += by from
+inline void add_to(std::vector<double>& to, double by, const std::vector<double>& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += by * from[i];
+}
+
+}  // namespace proximal_newton
+
+template <RowLoss Loss, class Real>
+ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Index> labels,
+                                           std::span<const double> bounds, Index classes, const LinearRows<Real>& rows,
+                                           double weight, bool free, const Blas& blas, ThreadPool& pool,
+                                           Control& control)
+    : loss_(loss),
+      labels_(labels),
+      bounds_(bounds),
+      classes_(classes),
+      size_(rows.features() + (weight > 0.0 ? 1 : 0)),
+      rows_(rows),
+      weight_(weight),
+      bias_(std::sqrt(weight)),
+      free_(free),
+      pool_(pool),
+      control_(control),
+      blocks_(rows, classes, bias_, blas, pool),
+      loaded_(rows.features(), classes),
+      loaded_bias_(loaded_.width(), Real(0)),
+      width_(loaded_.width()),
+      centre_(std::max<Index>(1, rows.size() * classes)),
+      scores_(std::max<Index>(1, rows.size() * classes)),
+      slopes_(std::max<Index>(1, rows.size() * classes)),
+      shift_(classes, 0.0) {
+    for (Index p = 0; p < kParts; ++p) shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
+    for (Index i = 0; i < rows.size(); ++i) least_norm_ += rows.norm(i) + weight;
+    least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
+}
+
+template <RowLoss Loss, class Real>
+bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes) {
+    using namespace proximal_newton;
+    return rows.features() <= kMostFeatures && classes <= kMostClasses &&
+           rows.size() >= std::max(kLeastRows, kRowsPerFeature * rows.features());
+}
+
+template <RowLoss Loss, class Real>
+template <class Work>
+void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
+    pool_.for_each(kParts, [&](Index p) {
+        Share& share = shares_[p];
+        share.losses = share.linear = share.slope = 0.0;
+        share.pending = share.rows = 0;
+        share.curved.clear();
+        std::ranges::fill(share.weights, 0.0);
+        std::fill_n(share.recent.row(0), rows_.features() * width_, Real(0));
+        for (Index t = count * p / kParts; t < count * (p + 1) / kParts; ++t) {
+            if (t % proximal_newton::kShort == 0 && stopped()) return;
+            work(share, t);
+        }
+        flush(share);
+    });
+    for (const Share& share : shares_) visits_ += share.rows;
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real> by) const {
+    share.recent.add(rows_.row(i), by.data());
+    ++share.rows;
+    if (bias_ > 0.0) {
+        for (Index m = 0; m < classes_; ++m) share.weights[(size_ - 1) * width_ + m] += bias_ * static_cast<double>(by[m]);
+    }
+    if (++share.pending == proximal_newton::kShort) flush(share);
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::flush(Share& share) const {
+    if (share.pending == 0) return;
+    Real* recent = share.recent.row(0);
+    for (Index t = 0; t < rows_.features() * width_; ++t) {
+        share.weights[t] += static_cast<double>(recent[t]);
+        recent[t] = Real(0);
+    }
+    share.pending = 0;
+}
+
+template <RowLoss Loss, class Real>
+auto ProximalNewton<Loss, Real>::sum_of(std::span<Share> shares) const -> Vector {
+    Vector sum(size_ * width_, 0.0);
+    for (const Share& share : shares) proximal_newton::add_to(sum, 1.0, share.weights);
+    return sum;
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::load(const Vector& weights) {
+    Real* to = loaded_.row(0);
+    for (Index t = 0; t < rows_.features() * width_; ++t) to[t] = static_cast<Real>(weights[t]);
+    for (Index m = 0; bias_ > 0.0 && m < classes_; ++m) {
+        loaded_bias_[m] = static_cast<Real>(bias_ * weights[(size_ - 1) * width_ + m]);
+    }
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& scores) {
+    load(weights);
+    in_parts(rows_.size(), [&](Share& share, Index i) {
+        Real products[2 * proximal_newton::kMostClasses];
+        loaded_.products(rows_.row(i), products);
+        ++share.rows;
+        for (Index m = 0; m < classes_; ++m) scores.data()[i * classes_ + m] = products[m] + loaded_bias_[m];
+    });
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std::span<double> row) const {
+    const Example example{labels_[i], bounds_[i]};
+    load_centre(i, row);
+    for (Index m = 0; m < classes_; ++m) scores[m] += loss_.offset(m == example.label);
+    // Most rows are where they belong, at a corner.
+    if (distance_from_optimal(loss_, scores, row, example) > 0.0) (void)loss_.step(scores, curvature(i), example, row);
+}
+
+template <RowLoss Loss, class Real>
+auto ProximalNewton<Loss, Real>::answer() -> Answer {
+    in_parts(rows_.size(), [&](Share& share, Index i) {
+        double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
+        Real by[2 * proximal_newton::kMostClasses] = {};
+        const std::span<double> s(scores, classes_), b(row, classes_);
+        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
+        share.losses += bounds_[i] * loss_.loss(s, labels_[i]);
+        respond(i, s, b);
+        std::uint64_t face = 0;
+        bool used = false;
+        for (Index m = 0; m < classes_; ++m) {
+            const bool own = m == labels_[i];
+            by[m] = static_cast<Real>(row[m]);
+            used = used || row[m] != 0.0;
+            share.linear += (loss_.offset(own) + shift_[m]) * row[m];
+            if (loss_.may_grow(row[m], own, bounds_[i]) && loss_.may_fall(row[m], own, bounds_[i])) {
+                face |= std::uint64_t{1} << m;
+            }
+        }
+        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
+        // Alone in its row a class has nobody to exchange with.
+        if (face != 0 && !(Loss::kCoupled && std::has_single_bit(face))) {
+            share.curved.push_back({static_cast<std::uint32_t>(i), face, 1.0 / curvature(i)});
+        }
+    });
+    Answer result;
+    result.weights = sum_of(shares_);
+    for (const Share& share : shares_) {
+        result.losses += share.losses;
+        result.linear += share.linear;
+        result.curved.insert(result.curved.end(), share.curved.begin(), share.curved.end());
+    }
+    return result;
+}
+
+template <RowLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::gap_of(const Answer& now) const {
+    using proximal_newton::dot;
+    const double primal = 0.5 * dot(weights_, weights_) + now.losses;
+    const double dual = -0.5 * dot(now.weights, now.weights) - now.linear;
+    return (primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
+}
+
+/// v + sum_i x_i (P_i/c_i x_i'v)'
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::apply_hessian(const Vector& v, Vector& out) {
+    load(v);
+    in_parts(std::ssize(now_.curved), [&](Share& share, Index t) {
+        const CurvedRow& curved = now_.curved[t];
+        Real products[2 * proximal_newton::kMostClasses] = {};
+        loaded_.products(rows_.row(curved.row), products);
+        Real mean = 0;
+        for (Index m = 0; m < classes_; ++m) {
+            products[m] = (curved.classes >> m & 1) != 0 ? products[m] + loaded_bias_[m] : Real(0);
+            mean += products[m];
+        }
+        mean = Loss::kCoupled ? mean / static_cast<Real>(std::popcount(curved.classes)) : Real(0);
+        const auto by = static_cast<Real>(curved.by);
+        for (Index m = 0; m < classes_; ++m) {
+            if ((curved.classes >> m & 1) != 0) products[m] = by * (products[m] - mean);
+        }
+        add(share, curved.row, {products, static_cast<std::size_t>(width_)});
+    });
+    out = sum_of(shares_);
+    proximal_newton::add_to(out, 1.0, v);
+}
+
+/// Conjugate gradients with the blocks of the classes as preconditioner.
+template <RowLoss Loss, class Real>
+bool ProximalNewton<Loss, Real>::find_direction() {
+    using namespace proximal_newton;
+    blocks_.factor(now_.curved, Loss::kCoupled);
+    Vector residual = now_.weights;
+    add_to(residual, -1.0, weights_);
+    const double wanted = kResidual * std::sqrt(dot(residual, residual));
+    direction_.assign(weights_.size(), 0.0);
+    Vector divided = residual, product;
+    blocks_.divide(divided, width_);
+    Vector along = divided;
+    double size = dot(residual, divided);
+    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(now_.curved)), kLeastProducts, kMostProducts);
+    for (Index t = 0; t < most && !stopped(); ++t) {
+        apply_hessian(along, product);
+        const double length = size / dot(along, product);
+        if (!(length > 0.0) || !std::isfinite(length)) break;
+        add_to(direction_, length, along);
+        add_to(residual, -length, product);
+        if (dot(residual, residual) <= wanted * wanted) break;
+        divided = residual;
+        blocks_.divide(divided, width_);
+        const double next = dot(residual, divided);
+        for (std::size_t j = 0; j < along.size(); ++j) along[j] = divided[j] + next / size * along[j];
+        size = next;
+    }
+    return dot(direction_, direction_) > 0.0;
+}
+
+/// Of the inner objective, along the direction.
+template <RowLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::slope_at(double length) {
+    in_parts(rows_.size(), [&](Share& share, Index i) {
+        double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
+        const Real* s = scores_.data() + i * classes_;
+        const Real* d = slopes_.data() + i * classes_;
+        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(s[m]) + length * static_cast<double>(d[m]);
+        respond(i, {scores, static_cast<std::size_t>(classes_)}, {row, static_cast<std::size_t>(classes_)});
+        for (Index m = 0; m < classes_; ++m) share.slope -= row[m] * static_cast<double>(d[m]);
+    });
+    double slope = proximal_newton::dot(weights_, direction_) + length * proximal_newton::dot(direction_, direction_);
+    for (const Share& share : shares_) slope += share.slope;
+    return slope;
+}
+
+template <RowLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::find_length() {
+    using namespace proximal_newton;
+    const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
+    if (!(start < 0.0)) return 0.0;
+    double low = 0.0, slope_low = start, high = 0.0, slope_high = 0.0, length = 1.0;
+    for (int look = 0; look < kMostLooks && !stopped(); ++look) {
+        const double slope = slope_at(length);
+        if (std::abs(slope) <= kSlope * std::abs(start) || (slope < 0.0 && high == 0.0)) return length;
+        if (slope < 0.0) {
+            low = length, slope_low = slope;
+        } else {
+            high = length, slope_high = slope;
+        }
+        length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.1, 0.9);
+    }
+    return low > 0.0 ? low : length;
+}
+
+template <RowLoss Loss, class Real>
+auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
+    using namespace proximal_newton;
+    for (steps_ = 0;; ++steps_) {
+        now_ = answer();
+        if (stopped()) return Inner::stopped;
+        const double open = gap_of(now_);
+        control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = open});
+        if (open <= gap) return Inner::certified;
+        if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
+        Vector difference = weights_;
+        add_to(difference, -1.0, now_.weights);
+        // |W - sum x B'|^2 / 2 is a part of the gap: what the inner problem has left.
+        const double left = 0.5 * dot(difference, difference);
+        const double scale = std::max(std::abs(0.5 * dot(weights_, weights_) + now_.losses), 1e-300);
+        if (left <= kInnerShare * std::max(0.0, open * scale - left)) return Inner::solved;
+        if (steps_ == kMostSteps || !find_direction()) return Inner::slow;
+        multiply(direction_, slopes_);
+        const double length = find_length();
+        if (stopped()) return Inner::stopped;
+        if (length == 0.0) return Inner::slow;
+        add_to(weights_, length, direction_);
+        for (Index t = 0; t < rows_.size() * classes_; ++t) {
+            scores_.data()[t] += static_cast<Real>(length) * slopes_.data()[t];
+        }
+    }
+}
+
+template <RowLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::settle() {
+    using namespace proximal_newton;
+    // The dual is a parabola on the way from A to B.
+    Vector change = now_.weights;
+    add_to(change, -1.0, base_);
+    const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
+    const double length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
+    in_parts(rows_.size(), [&](Share&, Index i) {
+        double scores[kMostClasses], row[kMostClasses];
+        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
+        respond(i, {scores, static_cast<std::size_t>(classes_)}, {row, static_cast<std::size_t>(classes_)});
+        double* centre = centre_.data() + i * classes_;
+        for (Index m = 0; m < classes_; ++m) centre[m] = length < 1.0 ? centre[m] + length * (row[m] - centre[m]) : row[m];
+    });
+    add_to(base_, length, change);
+    base_linear_ += length * (now_.linear - base_linear_);
+    return length;
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::move_bias() {
+    if (!free_) return;
+    for (Index m = 0; m < classes_; ++m) {
+        double& moved = weights_[(size_ - 1) * width_ + m];
+        shift_[m] += bias_ * moved;
+        base_linear_ += moved * base_[(size_ - 1) * width_ + m];
+        moved = 0.0;
+    }
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::span<const double> bias) {
+    using namespace proximal_newton;
+    if (free_) std::ranges::copy(bias, shift_.begin());
+    std::fill_n(centre_.data(), centre_.size(), 0.0);
+    for (Index i = 0; i < coefficients.rows(); ++i) {
+        for (const auto& [m, b] : coefficients.row(i)) centre_.data()[i * classes_ + m] = b;
+    }
+    in_parts(rows_.size(), [&](Share& share, Index i) {
+        Real by[2 * kMostClasses] = {};
+        bool used = false;
+        for (Index m = 0; m < classes_; ++m) {
+            const double b = centre_.data()[i * classes_ + m];
+            by[m] = static_cast<Real>(b);
+            used = used || b != 0.0;
+            share.linear += (loss_.offset(m == labels_[i]) + shift_[m]) * b;
+        }
+        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
+    });
+    base_ = weights_ = sum_of(shares_);
+    base_linear_ = 0.0;
+    for (const Share& share : shares_) base_linear_ += share.linear;
+    if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
+    multiply(weights_, scores_);
+    for (Index t = 0; free_ && t < rows_.size() * classes_; ++t) {
+        scores_.data()[t] += static_cast<Real>(shift_[t % classes_]);
+    }
+    share_ = kFirstShare;
+}
+
+template <RowLoss Loss, class Real>
+Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
+    using namespace proximal_newton;
+    max_visits_ = max_visits;
+    double best = std::numeric_limits<double>::infinity();
+    for (int idle = 0; idle < kPatience; ++idle) {
+        if (stopped()) return stop_reason(control_);
+        const Inner inner = solve_inner(gap);
+        if (stopped()) return stop_reason(control_);
+        const double open = gap_of(now_), length = settle();
+        move_bias();
+        if (inner == Inner::stopped) return Status::max_iterations;
+        if (inner == Inner::certified) return Status::converged;
+        if (open < 0.9 * best) idle = -1;
+        best = std::min(best, open);
+        if (inner == Inner::solved && steps_ <= kEasy) share_ = std::max(kLeastShare, kSmallerShare * share_);
+        if (inner == Inner::slow && length < 1.0) share_ *= 2.0;
+    }
+    return Status::precision;
+}
+
+template <RowLoss Loss, class Real>
+Coefficients ProximalNewton<Loss, Real>::coefficients() const {
+    Coefficients result(rows_.size());
+    std::vector<Coefficients::Entry> entries;
+    for (Index i = 0; i < rows_.size(); ++i) {
+        const std::span<double> row(const_cast<double*>(centre_.data()) + i * classes_, static_cast<std::size_t>(classes_));
+        loss_.make_feasible({labels_[i], bounds_[i]}, row);
+        entries.clear();
+        for (Index m = 0; m < classes_; ++m) {
+            if (row[m] != 0.0) entries.push_back({static_cast<std::int32_t>(m), row[m]});
+        }
+        result.set(i, entries);
+    }
+    return result;
+}
+
+template <RowLoss Loss, class Real>
+PrimalPoint ProximalNewton<Loss, Real>::point() const {
+    PrimalPoint point{Vector(rows_.features() * classes_), Vector(classes_, 0.0)};
+    const auto original = rows_.original_features();
+    for (Index f = 0; f < rows_.features(); ++f) {
+        std::copy_n(weights_.begin() + f * width_, classes_, point.weights.begin() + original[f] * classes_);
+    }
+    for (Index m = 0; bias_ > 0.0 && m < classes_; ++m) {
+        point.bias[m] = shift_[m] + bias_ * weights_[(size_ - 1) * width_ + m];
+    }
+    return point;
+}
+
+}  // namespace polymargin

@@ -1,0 +1,95 @@
+#include "linear/class_blocks.hpp"
+
+#include <bit>
+
+#include "check.hpp"
+#include "fixtures.hpp"
+#include "linear_problems.hpp"
+#include "plain_blas.hpp"
+
+using namespace polymargin;
+using fixtures::LinearProblem;
+using fixtures::Random;
+
+namespace {
+
+std::vector<CurvedRow> curved_rows(Index count, Index classes, std::uint64_t seed) {
+    Random random(seed);
+    std::vector<CurvedRow> curved;
+    for (Index i = 0; i < count; i += 1 + random.below(3)) {
+        std::uint64_t set = 0;
+        while (std::popcount(set) < 2) set |= std::uint64_t{1} << static_cast<unsigned>(random.below(classes));
+        curved.push_back({static_cast<std::uint32_t>(i), set, random.uniform(0.1, 3.0)});
+    }
+    return curved;
+}
+
+/// (1 + sum by P x x') v for one class, with the diagonal of P alone.
+std::vector<double> multiplied(const LinearProblem& problem, std::span<const CurvedRow> curved, Index m, bool coupled,
+                               double bias, std::span<const double> v) {
+    std::vector<double> out(v.begin(), v.end());
+    for (const auto& [i, set, by] : curved) {
+        if ((set >> m & 1) == 0) continue;
+        const auto value = [&](Index f) { return f < problem.x.columns ? problem.x.at(problem.order[i], f) : bias; };
+        double product = 0.0;
+        for (Index f = 0; f < std::ssize(v); ++f) product += value(f) * v[f];
+        product *= by * (coupled ? 1.0 - 1.0 / std::popcount(set) : 1.0);
+        for (Index f = 0; f < std::ssize(v); ++f) out[f] += product * value(f);
+    }
+    return out;
+}
+
+template <class Real>
+void check_inverse(const LinearProblem& problem, double bias, bool coupled, double tolerance) {
+    const LinearRows<Real> rows(problem.csr.view(), problem.order, {});
+    const auto curved = curved_rows(problem.size(), problem.classes, 3);
+    ThreadPool pool(2);
+    const Blas blas = plain::blas();
+    ClassBlocks<Real> blocks(rows, problem.classes, bias, blas, pool);
+    blocks.factor(curved, coupled);
+    const Index features = problem.x.columns + (bias > 0.0 ? 1 : 0), width = problem.classes + 3;
+    Random random(5);
+    std::vector<double> vector(features * width);
+    for (double& v : vector) v = random.normal();
+    auto divided = vector;
+    blocks.divide(divided, width);
+    const auto original = rows.original_features();
+    for (Index m = 0; m < problem.classes; ++m) {
+        std::vector<double> column(features), expected(features);
+        for (Index f = 0; f < features; ++f) {
+            const Index place = f < problem.x.columns ? original[f] : f;
+            column[place] = divided[f * width + m];
+            expected[place] = vector[f * width + m];
+        }
+        const auto back = multiplied(problem, curved, m, coupled, bias, column);
+        for (Index f = 0; f < features; ++f) CHECK_CLOSE(back[f], expected[f], tolerance);
+    }
+    for (Index f = 0; f < features; ++f) {  // what is no class stays
+        for (Index m = problem.classes; m < width; ++m) CHECK(divided[f * width + m] == vector[f * width + m]);
+    }
+}
+
+}  // namespace
+
+TEST(blocks_divide_by_what_the_rows_of_a_class_add_up_to) {
+    const LinearProblem problem(4, 300, 11, 0.4, 1);
+    for (const bool coupled : {true, false}) {
+        for (const double bias : {0.0, 1.0}) {
+            check_inverse<double>(problem, bias, coupled, 1e-9);
+            check_inverse<float>(problem, bias, coupled, 1e-3);
+        }
+    }
+}
+
+TEST(blocks_of_no_rows_are_the_identity) {
+    const LinearProblem problem(3, 20, 5, 0.5, 2);
+    const LinearRows<double> rows(problem.csr.view(), problem.order, {});
+    ThreadPool pool(1);
+    const Blas blas = plain::blas();
+    ClassBlocks<double> blocks(rows, 3, 0.0, blas, pool);
+    std::vector<double> vector(15, 2.0);
+    blocks.divide(vector, 3);  // nothing is factored yet
+    blocks.factor({}, true);
+    blocks.divide(vector, 3);
+    for (const double v : vector) CHECK(v == 2.0);
+}
