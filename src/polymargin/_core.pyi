@@ -66,7 +66,7 @@ def exact_step(loss: str, margin: float, gradient: Annotated[NDArray[numpy.float
     Return the row of one example that is best while all others stay; None if there is no best one.
     """
 
-def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, method: str, seed: int, shuffling: bool, shrinking: bool, cooling: bool, tolerance: float, max_iterations: int, time_limit: float, threads: int, progress: object | None) -> dict:
+def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, method: str, seed: int, shuffling: bool, shrinking: bool, cooling: bool, newton: bool, tolerance: float, max_iterations: int, time_limit: float, threads: int, progress: object | None) -> dict:
     """Train a linear machine without kernel values; returns its solution."""
 
 @overload
