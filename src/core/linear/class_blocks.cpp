@@ -38,12 +38,13 @@ struct Chosen {
 
 template <class Real>
 ClassBlocks<Real>::ClassBlocks(const LinearRows<Real>& rows, Index classes, double bias, const Blas& blas,
-                               ThreadPool& pool)
+                               ThreadPool& pool, const Control& control)
     : rows_(rows),
       bias_(bias),
       size_(rows.features() + (bias > 0.0 ? 1 : 0)),
       blas_(blas),
       pool_(pool),
+      control_(control),
       blocks_(classes) {}
 
 template <class Real>
@@ -56,6 +57,7 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
     const Chosen chosen(m, curved, std::max(kRowsPerFeature * size_, kProducts / (size_ * size_)));
     std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
     for (Index first = 0; first < std::ssize(chosen.rows); first += kChunk) {
+        if (control_.stop_requested()) return;
         const Index count = std::min<Index>(kChunk, std::ssize(chosen.rows) - first);
         std::ranges::fill(columns, Real(0));
         for (Index c = 0; c < count; ++c) {
@@ -64,15 +66,16 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
             const auto scale = static_cast<Real>(std::sqrt(own * row.by * chosen.share));
             const Row<Real> x = rows_.row(row.row);
             for (Index p = 0; p < x.count; ++p) {
-                columns[(x.columns == nullptr ? p : static_cast<Index>(x.columns[p])) * kChunk + c] = scale * x.values[p];
+                columns[(x.columns == nullptr ? p : static_cast<Index>(x.columns[p])) * kChunk + c] =
+                    scale * x.values[p];
             }
             if (bias_ > 0.0) columns[(size_ - 1) * kChunk + c] = scale * static_cast<Real>(bias_);
         }
         for (Index top = 0; top < size_; top += kChunk) {
             const Real* from = columns.data() + top * kChunk;
-            blas_.multiply_transposed(static_cast<int>(std::min<Index>(kChunk, size_ - top)), static_cast<int>(size_ - top),
-                                      static_cast<int>(count), from, kChunk, from, kChunk, Real(1),
-                                      sums.data() + top * size_ + top, static_cast<int>(size_));
+            blas_.multiply_transposed(static_cast<int>(std::min<Index>(kChunk, size_ - top)),
+                                      static_cast<int>(size_ - top), static_cast<int>(count), from, kChunk, from,
+                                      kChunk, Real(1), sums.data() + top * size_ + top, static_cast<int>(size_));
         }
     }
     // Rows of the upper half are columns of the lower one, which is how Fortran sees them.

@@ -6,6 +6,7 @@
 
 #include "linear/rows.hpp"
 #include "support/blas.hpp"
+#include "support/control.hpp"
 #include "support/thread_pool.hpp"
 
 namespace polymargin {
@@ -17,15 +18,17 @@ struct CurvedRow {
     double by;
 };
 
-/// The blocks on the diagonal of a Hessian `1 + sum_i by_i P_i (x) x_i x_i'`, one for each class: a preconditioner. With
-/// many rows a block is made of a share of them, which stand for the others.
+/// The blocks on the diagonal of a Hessian `1 + sum_i by_i P_i (x) x_i x_i'`, one for each class: a preconditioner.
+/// With many rows a block is made of a share of them, which stand for the others.
 template <class Real>
 class ClassBlocks {
   public:
     /// With `bias` above zero every example has one more feature, of that value.
-    ClassBlocks(const LinearRows<Real>& rows, Index classes, double bias, const Blas& blas, ThreadPool& pool);
+    ClassBlocks(const LinearRows<Real>& rows, Index classes, double bias, const Blas& blas, ThreadPool& pool,
+                const Control& control);
 
-    /// Factor the blocks of these rows; `coupled`: what a class has, the others of its row share the loss of.
+    /// Factor the blocks of these rows; `coupled`: what a class has, the others of its row share the loss of. After a
+    /// stop request some may be left as they were.
     void factor(std::span<const CurvedRow> curved, bool coupled);
     /// Divide by the blocks: a vector of features x `width` numbers, of which a class is a column.
     void divide(std::span<double> vector, Index width) const;
@@ -38,6 +41,7 @@ class ClassBlocks {
     Index size_;  // of a block
     const Blas& blas_;
     ThreadPool& pool_;
+    const Control& control_;
     std::vector<std::vector<double>> blocks_;  // Cholesky factors, column-major; empty: the identity
 };
 

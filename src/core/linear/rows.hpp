@@ -33,6 +33,9 @@ class LinearRows {
     [[nodiscard]] Index size() const { return std::ssize(starts_) - 1; }
     [[nodiscard]] Index features() const { return std::ssize(original_); }
     [[nodiscard]] bool dense() const { return !columns_; }
+    [[nodiscard]] Index bytes() const {
+        return starts_.back() * static_cast<Index>(sizeof(Real) + (dense() ? 0 : sizeof(std::uint32_t)));
+    }
     [[nodiscard]] Row<Real> row(Index i) const {
         const Index start = starts_[i];
         return {values_.data() + start, columns_ ? columns_.data() + start : nullptr, starts_[i + 1] - start};

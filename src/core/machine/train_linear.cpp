@@ -214,9 +214,11 @@ void restart(SequentialDual<Loss, Real>& solver, const Part<Loss>& part, const C
 }
 
 /// Come near by the sequential method and finish by Newton steps. `precision` is the status if these do not get there.
+/// `bias` becomes the one that was found, if it is free.
 template <class Loss, class Real>
 Solved solve_by_newton(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, const LinearRows<Real>& rows,
-                       double weight, const Blas& blas, Control& control, const Workers& workers) {
+                       double weight, std::vector<double>& bias, const Blas& blas, Control& control,
+                       const Workers& workers) {
     constexpr int attempts = 4;
     constexpr double finer = 0.3;
     const bool free = part.request.bias == BiasKind::free;
@@ -225,10 +227,9 @@ Solved solve_by_newton(const Part<Loss>& part, SequentialDual<Loss, Real>& solve
     solved.status = solver.run(std::max(kNear, wanted), kNearLoops);
     solved.coefficients = solver.coefficients();
     solved.visits = solver.visits();
-    std::vector<double> bias(solver.bias().begin(), solver.bias().end());
+    if (free) bias.assign(solver.bias().begin(), solver.bias().end());
     const auto evaluated = [&](const PrimalPoint* point) {
-        return evaluate(part.loss, part.problem, solved.coefficients, free ? 0.0 : weight,
-                        free ? std::span<const double>(bias) : std::span<const double>{}, workers, point);
+        return evaluate(part.loss, part.problem, solved.coefficients, free ? 0.0 : weight, bias, workers, point);
     };
     if (solved.status != Status::converged) {
         if (free) solved.coefficients = balanced<Loss>(part.problem, solved.coefficients);
@@ -245,16 +246,30 @@ Solved solve_by_newton(const Part<Loss>& part, SequentialDual<Loss, Real>& solve
         solved.coefficients = newton.coefficients();
         if (free) solved.coefficients = balanced<Loss>(part.problem, solved.coefficients);
         const PrimalPoint point = newton.point();
+        if (free) bias = point.bias;
         solved.state = evaluated(&point);
         if (solved.status != Status::converged || solved.state.gap() <= part.request.gap) break;
         solved.status = Status::precision;
     }
-    solved.visits += newton.visits();
+    solver.count(newton.visits());
+    solved.visits = solver.visits();
     if (solved.status == Status::converged) return solved;
     // Stopped somewhere on the way, the weights of the coefficients may be the better ones.
     LinearState own = evaluated(nullptr);
-    if (own.objectives.primal < solved.state.objectives.primal) solved.state = std::move(own);
+    if (!(solved.state.objectives.primal <= own.objectives.primal)) solved.state = std::move(own);
     return solved;
+}
+
+/// Go on in small steps where Newton's led no further; the better of the two answers.
+template <class Loss, class Real, class GoOn>
+Solved solve_the_rest(const Part<Loss>& part, SequentialDual<Loss, Real>& solver, Solved before, const Workers& workers,
+                      GoOn&& go_on) {
+    restart(solver, part, before.coefficients, workers);
+    Solved after = go_on();
+    if (after.status == Status::converged || after.state.gap() <= before.state.gap()) return after;
+    before.status = after.status;
+    before.visits = after.visits;
+    return before;
 }
 
 template <class Loss, class Real>
@@ -274,23 +289,21 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, const Blas& b
     if (!part.start_support.empty()) start(solver, part, part.start_support, part.start_rows, workers);
     const bool free = part.request.bias == BiasKind::free;
     const auto [largest, mean] = norms_of(rows);
-    const std::vector<double> shift = free ? starting_bias(part, solver, workers) : std::vector<double>{};
-    solver.set_bias(free ? largest : weight, shift);
-    Solved solved;
-    if (part.settings.newton && ProximalNewton<Loss, Real>::suits(rows, part.problem.classes)) {
-        solved = solve_by_newton(part, solver, rows, free ? mean : weight, blas, control, workers);
-        if (solved.status != Status::precision) return solved;  // else there is more to gain in small steps
-        restart(solver, part, solved.coefficients, workers);
+    std::vector<double> shift = free ? starting_bias(part, solver, workers) : std::vector<double>{};
+    const auto go_on = [&] {
         solver.set_bias(free ? largest : weight, shift);
-    }
-    if (free) {
-        solved = solve_free(part, solver, largest, shift, workers);
-    } else {
-        solved = solve_bounded<Real>(part, solver, weight, workers,
-                                     [&](const LinearState& state) { solver.set_weights(state.weights); });
-    }
-    solved.visits = solver.visits();
-    return solved;
+        Solved solved = free ? solve_free(part, solver, largest, shift, workers)
+                             : solve_bounded<Real>(part, solver, weight, workers, [&](const LinearState& state) {
+                                   solver.set_weights(state.weights);
+                               });
+        solved.visits = solver.visits();
+        return solved;
+    };
+    if (!part.settings.newton || !ProximalNewton<Loss, Real>::suits(rows, part.problem.classes)) return go_on();
+    solver.set_bias(free ? largest : weight, shift);
+    Solved solved = solve_by_newton(part, solver, rows, free ? mean : weight, shift, blas, control, workers);
+    if (solved.status != Status::precision) return solved;
+    return solve_the_rest(part, solver, std::move(solved), workers, go_on);
 }
 
 /// The classes of an uncoupled machine are solved in groups: few, so that a visit does not cost much more for all its

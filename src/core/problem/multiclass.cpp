@@ -149,10 +149,9 @@ bool exact_step(std::span<const double> gradient, double curvature, Index label,
 
 double rounding_of(const Example& example, std::span<const double> beta) {
     constexpr double bits = 64 * std::numeric_limits<double>::epsilon();
-    if (!std::isinf(example.bound)) return bits * example.bound;
     double largest = 0.0;
     for (const double b : beta) largest = std::max(largest, std::abs(b));
-    return bits * largest;
+    return bits * std::min(largest, example.bound);
 }
 
 double smallest_margin(std::span<const double> scores, Index label, double required) {

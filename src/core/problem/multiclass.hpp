@@ -116,8 +116,8 @@ struct RowLimits {
 [[nodiscard]] bool exact_step(std::span<const double> gradient, double curvature, Index label, const RowLimits& limits,
                               std::span<double> beta);
 
-/// What counts as rounding in a row of coefficients: a small multiple of the last bit of C, or of the largest
-/// coefficient when C is infinite.
+/// What counts as rounding in a row of coefficients: a small multiple of the last bit of the largest, or of C. C may be
+/// far above all of them.
 [[nodiscard]] double rounding_of(const Example& example, std::span<const double> beta);
 
 /// min over m != y of (s_y - s_m) / required.

@@ -26,16 +26,16 @@ namespace polymargin {
 ///     max_B  D(B) - 1/2 sum_i c_i |B_i - A_i|^2,   c_i = tau |x_i|^2,
 ///
 /// whose own dual is smooth in the weights: with `B_i(W)` the row that is best for example i given its scores, the
-/// gradient is `W - sum_i x_i B_i(W)'`, and the Hessian `1 + sum_i P_i/c_i (x) x_i x_i'`, where `P_i` projects on the face
-/// of the feasible set that `B_i(W)` is in. Only examples between their limits are in it. Newton steps need a handful
-/// of passes over the examples, which threads share; where the sequential method needs hundreds of loops, at the end,
-/// a few dozen of such steps do. (Li, Sun & Toh 2018 solve other machines in this way.)
+/// gradient is `W - sum_i x_i B_i(W)'`, and the Hessian `1 + sum_i P_i/c_i (x) x_i x_i'`, where `P_i` projects on the
+/// face of the feasible set that `B_i(W)` is in. Only examples between their limits are in it. Newton steps need a
+/// handful of passes over the examples, which threads share; where the sequential method needs hundreds of loops, at
+/// the end, a few dozen of such steps do. (Li, Sun & Toh 2018 solve other machines in this way.)
 ///
 /// `W` and `B` are points of the primal and of the dual; they meet at the optimum only. Between them
 /// `1/2 |W - sum_i x_i B_i'|^2` is at most their gap.
 ///
-/// A bias that is part of the weights is one more feature. One that is free is the same with a shift, to which each point
-/// of the dual adds what that feature's weights have become: a proximal point method there too.
+/// A bias that is part of the weights is one more feature. One that is free is the same with a shift, to which each
+/// point of the dual adds what that feature's weights have become: a proximal point method there too.
 template <RowLoss Loss, class Real>
 class ProximalNewton {
   public:
@@ -50,8 +50,8 @@ class ProximalNewton {
 
     /// Begin with these coefficients and, if the bias is free, with this one.
     void start(const Coefficients& coefficients, std::span<const double> bias);
-    /// Go on until the relative gap, as far as the precision of the scores and a bias that is still moving show it, is at
-    /// most `gap`. Not converged: a stop, too many visits in all, or nothing more to gain in this way.
+    /// Go on until the relative gap, as far as the precision of the scores and a bias that is still moving show it, is
+    /// at most `gap`. Not converged: a stop, too many visits in all, or nothing more to gain in this way.
     Status run(double gap, Index max_visits);
 
     [[nodiscard]] Coefficients coefficients() const;
@@ -84,6 +84,7 @@ class ProximalNewton {
     double settle();
     /// A free bias takes over what the weights of its feature have become.
     void move_bias();
+    void compute_scores();
     Answer answer();
     /// Where Newton's step leads; false if it is no way down.
     bool find_direction();
@@ -94,7 +95,9 @@ class ProximalNewton {
     void multiply(const Vector& weights, Buffer<Real>& scores);
     /// B_i(W) of example i for the scores; both are overwritten.
     void respond(Index i, std::span<double> scores, std::span<double> row) const;
-    void load_centre(Index i, std::span<double> row) const { std::copy_n(centre_.data() + i * classes_, classes_, row.data()); }
+    void load_centre(Index i, std::span<double> row) const {
+        std::copy_n(centre_.data() + i * classes_, classes_, row.data());
+    }
     [[nodiscard]] double curvature(Index i) const { return share_ * std::max(rows_.norm(i) + weight_, least_norm_); }
     void load(const Vector& weights);
     void add(Share& share, Index i, std::span<const Real> by) const;
@@ -119,8 +122,8 @@ class ProximalNewton {
     std::vector<Real> loaded_bias_;
     Index width_;
     std::vector<Share> shares_;
-    Buffer<double> centre_;  // A, examples x classes
-    Buffer<Real> scores_, slopes_;  // of the weights, of the direction
+    Buffer<double> centre_;              // A, examples x classes
+    Buffer<Real> scores_, slopes_;       // of the weights, of the direction
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'
     Vector shift_;                       // of each class; zero unless the bias is free
     double base_linear_ = 0.0;

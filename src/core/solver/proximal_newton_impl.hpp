@@ -31,6 +31,8 @@ constexpr Index kShort = 1024;
 constexpr Index kMostFeatures = 1024, kMostClasses = 64, kRowsPerFeature = 4;
 /// Fewer are no work for the sequential method either.
 constexpr Index kLeastRows = 2048;
+/// What is kept for all examples and classes, in units of the examples themselves.
+constexpr Index kMostMemory = 4;
 
 inline double dot(std::span<const double> a, std::span<const double> b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -59,7 +61,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       free_(free),
       pool_(pool),
       control_(control),
-      blocks_(rows, classes, bias_, blas, pool),
+      blocks_(rows, classes, bias_, blas, pool, control),
       loaded_(rows.features(), classes),
       loaded_bias_(loaded_.width(), Real(0)),
       width_(loaded_.width()),
@@ -67,7 +69,8 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       scores_(std::max<Index>(1, rows.size() * classes)),
       slopes_(std::max<Index>(1, rows.size() * classes)),
       shift_(classes, 0.0) {
-    for (Index p = 0; p < kParts; ++p) shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
+    for (Index p = 0; p < kParts; ++p)
+        shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
     for (Index i = 0; i < rows.size(); ++i) least_norm_ += rows.norm(i) + weight;
     least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
 }
@@ -75,8 +78,10 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
 template <RowLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes) {
     using namespace proximal_newton;
+    const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
     return rows.features() <= kMostFeatures && classes <= kMostClasses &&
-           rows.size() >= std::max(kLeastRows, kRowsPerFeature * rows.features());
+           rows.size() >= std::max(kLeastRows, kRowsPerFeature * rows.features()) &&
+           rows.size() * each <= kMostMemory * rows.bytes();
 }
 
 template <RowLoss Loss, class Real>
@@ -103,7 +108,8 @@ void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real
     share.recent.add(rows_.row(i), by.data());
     ++share.rows;
     if (bias_ > 0.0) {
-        for (Index m = 0; m < classes_; ++m) share.weights[(size_ - 1) * width_ + m] += bias_ * static_cast<double>(by[m]);
+        for (Index m = 0; m < classes_; ++m)
+            share.weights[(size_ - 1) * width_ + m] += bias_ * static_cast<double>(by[m]);
     }
     if (++share.pending == proximal_newton::kShort) flush(share);
 }
@@ -236,7 +242,8 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     blocks_.divide(divided, width_);
     Vector along = divided;
     double size = dot(residual, divided);
-    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(now_.curved)), kLeastProducts, kMostProducts);
+    const Index most =
+        std::clamp(rows_.size() / std::max<Index>(1, std::ssize(now_.curved)), kLeastProducts, kMostProducts);
     for (Index t = 0; t < most && !stopped(); ++t) {
         apply_hessian(along, product);
         const double length = size / dot(along, product);
@@ -308,7 +315,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         multiply(direction_, slopes_);
         const double length = find_length();
         if (stopped()) return Inner::stopped;
-        if (length == 0.0) return Inner::slow;
+        if (!(length > 0.0)) return Inner::slow;
         add_to(weights_, length, direction_);
         for (Index t = 0; t < rows_.size() * classes_; ++t) {
             scores_.data()[t] += static_cast<Real>(length) * slopes_.data()[t];
@@ -329,7 +336,8 @@ double ProximalNewton<Loss, Real>::settle() {
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
         respond(i, {scores, static_cast<std::size_t>(classes_)}, {row, static_cast<std::size_t>(classes_)});
         double* centre = centre_.data() + i * classes_;
-        for (Index m = 0; m < classes_; ++m) centre[m] = length < 1.0 ? centre[m] + length * (row[m] - centre[m]) : row[m];
+        for (Index m = 0; m < classes_; ++m)
+            centre[m] = length < 1.0 ? centre[m] + length * (row[m] - centre[m]) : row[m];
     });
     add_to(base_, length, change);
     base_linear_ += length * (now_.linear - base_linear_);
@@ -370,17 +378,23 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     base_linear_ = 0.0;
     for (const Share& share : shares_) base_linear_ += share.linear;
     if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
+    share_ = kFirstShare;
+}
+
+/// Of the weights and the shift, anew: along many steps rounding adds up.
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::compute_scores() {
     multiply(weights_, scores_);
     for (Index t = 0; free_ && t < rows_.size() * classes_; ++t) {
         scores_.data()[t] += static_cast<Real>(shift_[t % classes_]);
     }
-    share_ = kFirstShare;
 }
 
 template <RowLoss Loss, class Real>
 Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     using namespace proximal_newton;
     max_visits_ = max_visits;
+    compute_scores();
     double best = std::numeric_limits<double>::infinity();
     for (int idle = 0; idle < kPatience; ++idle) {
         if (stopped()) return stop_reason(control_);
@@ -402,8 +416,9 @@ template <RowLoss Loss, class Real>
 Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     Coefficients result(rows_.size());
     std::vector<Coefficients::Entry> entries;
+    Vector row(classes_);
     for (Index i = 0; i < rows_.size(); ++i) {
-        const std::span<double> row(const_cast<double*>(centre_.data()) + i * classes_, static_cast<std::size_t>(classes_));
+        load_centre(i, row);  // feasible but for rounding
         loss_.make_feasible({labels_[i], bounds_[i]}, row);
         entries.clear();
         for (Index m = 0; m < classes_; ++m) {

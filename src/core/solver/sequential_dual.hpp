@@ -75,12 +75,14 @@ class SequentialDual {
     /// Take weights that were computed elsewhere, more exactly, from the coefficients: features x classes.
     void set_weights(std::span<const double> weights);
 
-    /// Go on until the guess of the relative gap is at most `gap`, or it is time to look: to compute the weights anew, or
-    /// because all examples were visited `loops` times.
+    /// Go on until the guess of the relative gap is at most `gap`, or it is time to look: to compute the weights anew,
+    /// or because all examples were visited `loops` times.
     Status run(double gap, double loops = std::numeric_limits<double>::infinity());
 
     [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
     [[nodiscard]] Index visits() const { return visits_; }
+    /// Visits that others have made count too.
+    void count(Index visits) { visits_ += visits; }
     [[nodiscard]] std::span<const double> sums() const { return sums_; }
     [[nodiscard]] std::span<const double> bias() const { return bias_; }
     /// The guesses of the last full loop.

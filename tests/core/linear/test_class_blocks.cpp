@@ -45,7 +45,8 @@ void check_inverse(const LinearProblem& problem, double bias, bool coupled, doub
     const auto curved = curved_rows(problem.size(), problem.classes, 3);
     ThreadPool pool(2);
     const Blas blas = plain::blas();
-    ClassBlocks<Real> blocks(rows, problem.classes, bias, blas, pool);
+    const Control control;
+    ClassBlocks<Real> blocks(rows, problem.classes, bias, blas, pool, control);
     blocks.factor(curved, coupled);
     const Index features = problem.x.columns + (bias > 0.0 ? 1 : 0), width = problem.classes + 3;
     Random random(5);
@@ -86,7 +87,8 @@ TEST(blocks_of_no_rows_are_the_identity) {
     const LinearRows<double> rows(problem.csr.view(), problem.order, {});
     ThreadPool pool(1);
     const Blas blas = plain::blas();
-    ClassBlocks<double> blocks(rows, 3, 0.0, blas, pool);
+    const Control control;
+    ClassBlocks<double> blocks(rows, 3, 0.0, blas, pool, control);
     std::vector<double> vector(15, 2.0);
     blocks.divide(vector, 3);  // nothing is factored yet
     blocks.factor({}, true);

@@ -193,7 +193,8 @@ TEST(newton_steps_end_with_weights_of_their_own) {
                     scores[m] += problem.x.at(problem.order[i], f) * report.weights[f * 8 + m];
                 }
             }
-            own += problem.upper[i] * std::visit([&](const auto& l) { return l.loss(scores, problem.labels[i]); }, loss);
+            own +=
+                problem.upper[i] * std::visit([&](const auto& l) { return l.loss(scores, problem.labels[i]); }, loss);
         }
         CHECK_CLOSE(own, primal, 1e-10 * primal);
         // And it is warm where it starts from its own coefficients.

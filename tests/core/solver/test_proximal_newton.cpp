@@ -151,7 +151,7 @@ TEST(rows_of_very_different_lengths_do_no_harm) {
 
 TEST(another_start_leads_to_the_same_weights) {
     const LinearProblem problem(4, 400, 9, 0.5, 14);
-    Bench<WestonWatkins, double> cold({}, problem, 0.0), warm({}, problem, 0.0);
+    Bench<WestonWatkins, double> cold(WestonWatkins(), problem, 0.0), warm(WestonWatkins(), problem, 0.0);
     CHECK(cold.run(1e-9) == Status::converged);
     fixtures::Random random(1);
     const auto rows = fixtures::feasible_rows(WestonWatkins(), problem, random);
@@ -184,7 +184,8 @@ TEST(a_stop_leaves_a_point_of_the_dual) {
 
 TEST(newton_steps_are_for_few_features_and_many_examples) {
     const auto suits = [](Index examples, Index features, Index classes) {
-        const fixtures::Matrix x(examples, features);
+        fixtures::Matrix x(examples, features);
+        std::ranges::fill(x.values, 1.0);
         std::vector<Index> order(examples, 0);
         const LinearRows<float> rows(x.dense(), order, {});
         return ProximalNewton<CrammerSinger, float>::suits(rows, classes);
@@ -193,5 +194,6 @@ TEST(newton_steps_are_for_few_features_and_many_examples) {
     CHECK(!suits(2000, 20, 3));     // few examples
     CHECK(!suits(6000, 2000, 3));   // many features
     CHECK(!suits(3000, 1000, 20));  // not many examples for each
-    CHECK(!suits(6000, 20, 65));
+    CHECK(!suits(6000, 20, 30));    // more coefficients than data
+    CHECK(!suits(6000, 90, 65));
 }
