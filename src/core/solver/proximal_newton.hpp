@@ -137,3 +137,4 @@ class ProximalNewton {
 }  // namespace polymargin
 
 #include "solver/proximal_newton_impl.hpp"
+#include "solver/proximal_newton_step_impl.hpp"
