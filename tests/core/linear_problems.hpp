@@ -139,4 +139,13 @@ inline std::vector<double> rows_of(const polymargin::Coefficients& coefficients,
     return rows;
 }
 
+/// Every row is feasible, exactly, by code that does not trust the loss.
+template <class Loss>
+void check_feasible(const Loss& loss, const LinearProblem& problem, std::span<const double> rows) {
+    for (Index i = 0; i < problem.size(); ++i) {
+        const auto row = rows.subspan(i * problem.classes, problem.classes);
+        CHECK(plain_of(loss).infeasibility(row, problem.labels[i], problem.upper[i]) == 0.0);
+    }
+}
+
 }  // namespace fixtures

@@ -225,21 +225,20 @@ Solved solve_by_newton(const Part<Loss>& part, SequentialDual<Loss, Real>& solve
     Solved solved;
     double wanted = part.request.gap;
     solved.status = solver.run(std::max(kNear, wanted), kNearLoops);
-    solved.coefficients = solver.coefficients();
     solved.visits = solver.visits();
     if (free) bias.assign(solver.bias().begin(), solver.bias().end());
     const auto evaluated = [&](const PrimalPoint* point) {
         return evaluate(part.loss, part.problem, solved.coefficients, free ? 0.0 : weight, bias, workers, point);
     };
     if (solved.status != Status::converged) {
-        if (free) solved.coefficients = balanced<Loss>(part.problem, solved.coefficients);
+        solved.coefficients = free ? balanced<Loss>(part.problem, solver.coefficients()) : solver.coefficients();
         solved.state = evaluated(nullptr);
         return solved;
     }
     ProximalNewton<Loss, Real> newton(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
                                       weight, free, blas, *workers.pool, control);
     const Index left = part.settings.max_visits < 0 ? -1 : part.settings.max_visits - solved.visits;
-    newton.start(solved.coefficients, bias);
+    newton.start(solver.coefficients(), bias);
     // Its scores are rounded, and a free bias may still move: what counts is recomputed.
     for (int attempt = 0; attempt < attempts; ++attempt, wanted *= finer) {
         solved.status = newton.run(wanted, left);

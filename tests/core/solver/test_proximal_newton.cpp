@@ -9,7 +9,6 @@
 
 using namespace polymargin;
 using fixtures::LinearProblem;
-using fixtures::plain_of;
 
 namespace {
 
@@ -45,13 +44,7 @@ struct Bench {
     [[nodiscard]] std::vector<double> coefficients() const {
         return fixtures::rows_of(solver.coefficients(), problem.classes);
     }
-    void check_feasible() const {
-        const auto all = coefficients();
-        for (Index i = 0; i < problem.size(); ++i) {
-            const auto row = std::span(all).subspan(i * problem.classes, problem.classes);
-            CHECK(plain_of(loss).infeasibility(row, problem.labels[i], problem.upper[i]) == 0.0);
-        }
-    }
+    void check_feasible() const { fixtures::check_feasible(loss, problem, coefficients()); }
     /// Of the weights, by plain loops.
     [[nodiscard]] double primal() const {
         const PrimalPoint point = solver.point();

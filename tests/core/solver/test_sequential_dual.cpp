@@ -7,7 +7,6 @@
 
 using namespace polymargin;
 using fixtures::LinearProblem;
-using fixtures::plain_of;
 using fixtures::Random;
 
 namespace {
@@ -53,13 +52,7 @@ struct Bench {
     [[nodiscard]] std::vector<double> coefficients() const {
         return fixtures::rows_of(solver.coefficients(), problem.classes);
     }
-    void check_feasible() const {
-        const auto all = coefficients();
-        for (Index i = 0; i < problem.size(); ++i) {
-            const auto row = std::span(all).subspan(i * problem.classes, problem.classes);
-            CHECK(plain_of(loss).infeasibility(row, problem.labels[i], problem.upper[i]) == 0.0);
-        }
-    }
+    void check_feasible() const { fixtures::check_feasible(loss, problem, coefficients()); }
     void check_sums(double weight, std::span<const double> shift = {}) const {
         const auto s = state(weight, shift);
         for (Index m = 0; m < problem.classes; ++m) {
