@@ -238,7 +238,8 @@ Solved solve_by_newton(const Part<Loss>& part, SequentialDual<Loss, Real>& solve
     ProximalNewton<Loss, Real> newton(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
                                       weight, free, blas, *workers.pool, control);
     const Index left = part.settings.max_visits < 0 ? -1 : part.settings.max_visits - solved.visits;
-    newton.start(solver.coefficients(), bias);
+    newton.start(solver.take_coefficients(), bias);
+    return_freed_memory();
     // Its scores are rounded, and a free bias may still move: what counts is recomputed.
     for (int attempt = 0; attempt < attempts; ++attempt, wanted *= finer) {
         solved.status = newton.run(wanted, left);

@@ -35,7 +35,7 @@ class Coefficients {
         if (count > place.room) {
             used_ -= place.room;
             place.start = std::ssize(entries_);
-            place.room = count + count / 2;
+            place.room = place.room == 0 ? count : count + count / 2;
             used_ += place.room;
             entries_.resize(entries_.size() + place.room);
         }

@@ -63,11 +63,10 @@ class ProximalNewton {
     /// Sums over examples are formed in so many parts, whatever the number of threads.
     static constexpr Index kParts = 16;
 
-    /// What the examples answer to the weights.
+    /// What the examples answer to the weights, besides their faces.
     struct Answer {
         Vector weights;  ///< sum_i x_i B_i'
         double losses = 0.0, linear = 0.0;
-        std::vector<CurvedRow> curved;
     };
     /// One part's share of it; sums of single precision are short.
     struct Share {
@@ -75,7 +74,6 @@ class ProximalNewton {
         Vector weights;
         double losses = 0.0, linear = 0.0, slope = 0.0;
         Index pending = 0, rows = 0;
-        std::vector<CurvedRow> curved = {};
     };
     enum class Inner { solved, certified, slow, stopped };
 
@@ -86,9 +84,10 @@ class ProximalNewton {
     void move_bias();
     void compute_scores();
     Answer answer();
+    [[nodiscard]] std::vector<CurvedRow> curved_rows() const;
     /// Where Newton's step leads; false if it is no way down.
     bool find_direction();
-    void apply_hessian(const Vector& v, Vector& out);
+    void apply_hessian(std::span<const CurvedRow> curved, const Vector& v, Vector& out);
     /// How far to go along the direction: where the slope is small.
     double find_length();
     double slope_at(double length);
@@ -124,6 +123,7 @@ class ProximalNewton {
     std::vector<Share> shares_;
     Buffer<double> centre_;              // A, examples x classes
     Buffer<Real> scores_, slopes_;       // of the weights, of the direction
+    Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'
     Vector shift_;                       // of each class; zero unless the bias is free
     double base_linear_ = 0.0;

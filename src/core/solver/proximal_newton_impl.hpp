@@ -68,6 +68,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       centre_(std::max<Index>(1, rows.size() * classes)),
       scores_(std::max<Index>(1, rows.size() * classes)),
       slopes_(std::max<Index>(1, rows.size() * classes)),
+      faces_(std::max<Index>(1, rows.size())),
       shift_(classes, 0.0) {
     for (Index p = 0; p < kParts; ++p)
         shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
@@ -91,7 +92,6 @@ void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
         Share& share = shares_[p];
         share.losses = share.linear = share.slope = 0.0;
         share.pending = share.rows = 0;
-        share.curved.clear();
         std::ranges::fill(share.weights, 0.0);
         std::fill_n(share.recent.row(0), rows_.features() * width_, Real(0));
         for (Index t = count * p / kParts; t < count * (p + 1) / kParts; ++t) {
@@ -183,18 +183,26 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
         }
         if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
         // Alone in its row a class has nobody to exchange with.
-        if (face != 0 && !(Loss::kCoupled && std::has_single_bit(face))) {
-            share.curved.push_back({static_cast<std::uint32_t>(i), face, 1.0 / curvature(i)});
-        }
+        faces_.data()[i] = Loss::kCoupled && std::has_single_bit(face) ? 0 : face;
     });
     Answer result;
     result.weights = sum_of(shares_);
     for (const Share& share : shares_) {
         result.losses += share.losses;
         result.linear += share.linear;
-        result.curved.insert(result.curved.end(), share.curved.begin(), share.curved.end());
     }
     return result;
+}
+
+template <RowLoss Loss, class Real>
+std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
+    const std::span faces(faces_.data(), static_cast<std::size_t>(rows_.size()));
+    std::vector<CurvedRow> curved;
+    curved.reserve(faces.size() - std::ranges::count(faces, std::uint64_t{0}));
+    for (Index i = 0; i < rows_.size(); ++i) {
+        if (faces[i] != 0) curved.push_back({static_cast<std::uint32_t>(i), faces[i], 1.0 / curvature(i)});
+    }
+    return curved;
 }
 
 template <RowLoss Loss, class Real>

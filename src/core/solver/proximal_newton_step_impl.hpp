@@ -10,23 +10,23 @@ namespace polymargin {
 
 /// v + sum_i x_i (P_i/c_i x_i'v)'
 template <RowLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::apply_hessian(const Vector& v, Vector& out) {
+void ProximalNewton<Loss, Real>::apply_hessian(std::span<const CurvedRow> curved, const Vector& v, Vector& out) {
     load(v);
-    in_parts(std::ssize(now_.curved), [&](Share& share, Index t) {
-        const CurvedRow& curved = now_.curved[t];
+    in_parts(std::ssize(curved), [&](Share& share, Index t) {
+        const auto [i, face, factor] = curved[t];
         Real products[2 * proximal_newton::kMostClasses] = {};
-        loaded_.products(rows_.row(curved.row), products);
+        loaded_.products(rows_.row(i), products);
         Real mean = 0;
         for (Index m = 0; m < classes_; ++m) {
-            products[m] = (curved.classes >> m & 1) != 0 ? products[m] + loaded_bias_[m] : Real(0);
+            products[m] = (face >> m & 1) != 0 ? products[m] + loaded_bias_[m] : Real(0);
             mean += products[m];
         }
-        mean = Loss::kCoupled ? mean / static_cast<Real>(std::popcount(curved.classes)) : Real(0);
-        const auto by = static_cast<Real>(curved.by);
+        mean = Loss::kCoupled ? mean / static_cast<Real>(std::popcount(face)) : Real(0);
+        const auto by = static_cast<Real>(factor);
         for (Index m = 0; m < classes_; ++m) {
-            if ((curved.classes >> m & 1) != 0) products[m] = by * (products[m] - mean);
+            if ((face >> m & 1) != 0) products[m] = by * (products[m] - mean);
         }
-        add(share, curved.row, {products, static_cast<std::size_t>(width_)});
+        add(share, i, {products, static_cast<std::size_t>(width_)});
     });
     out = sum_of(shares_);
     proximal_newton::add_to(out, 1.0, v);
@@ -36,7 +36,8 @@ void ProximalNewton<Loss, Real>::apply_hessian(const Vector& v, Vector& out) {
 template <RowLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::find_direction() {
     using namespace proximal_newton;
-    blocks_.factor(now_.curved, Loss::kCoupled);
+    const std::vector<CurvedRow> curved = curved_rows();
+    blocks_.factor(curved, Loss::kCoupled);
     Vector residual = now_.weights;
     add_to(residual, -1.0, weights_);
     const double wanted = kResidual * std::sqrt(dot(residual, residual));
@@ -45,10 +46,9 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     blocks_.divide(divided, width_);
     Vector along = divided;
     double size = dot(residual, divided);
-    const Index most =
-        std::clamp(rows_.size() / std::max<Index>(1, std::ssize(now_.curved)), kLeastProducts, kMostProducts);
+    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(curved)), kLeastProducts, kMostProducts);
     for (Index t = 0; t < most && !stopped(); ++t) {
-        apply_hessian(along, product);
+        apply_hessian(curved, along, product);
         const double length = size / dot(along, product);
         if (!(length > 0.0) || !std::isfinite(length)) break;
         add_to(direction_, length, along);

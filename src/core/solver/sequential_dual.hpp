@@ -80,6 +80,8 @@ class SequentialDual {
     Status run(double gap, double loops = std::numeric_limits<double>::infinity());
 
     [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
+    /// Give them away; the solver must be started from others before it runs again.
+    [[nodiscard]] Coefficients take_coefficients() { return std::exchange(coefficients_, Coefficients(0)); }
     [[nodiscard]] Index visits() const { return visits_; }
     /// Visits that others have made count too.
     void count(Index visits) { visits_ += visits; }
