@@ -24,6 +24,7 @@ import linear_data
 import linear_peers
 import numpy as np
 from datasets import ROOT
+from joblib import Parallel, delayed
 from linear_data import Matrix
 from numpy.typing import NDArray
 from report import Cell, Table, console, number, publish
@@ -32,8 +33,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from polymargin.selection import regularization_path
-
-warnings.simplefilter("ignore", ConvergenceWarning)  # how many fits were cut off is in the table
 
 KEPT = ROOT / "build" / "keerthi-tables"
 FIRST, *DIRECT = keerthi.METHODS
@@ -96,10 +95,12 @@ def together(X: Matrix, other: Matrix) -> Matrix:
     return vstack([X, other], format="csr")
 
 
-def attempt(machine: str, parts: Partition, settings: Settings) -> Trial:
+def attempt(machine: str, settings: Settings) -> Trial:
     """Choose C, train again, test."""
     scale = SCALES[settings.data]
+    parts = partition(*linear_data.whole(settings.data), settings)
     (X, y), (X_validation, y_validation), (X_test, y_test) = parts
+    warnings.simplefilter("ignore", ConvergenceWarning)  # how many fits were cut off is in the table
     start = time.perf_counter()
     rows, others = scale(X, X_validation)
     path = fit_path(machine, rows, y, keerthi.COSTS, settings)
@@ -143,12 +144,12 @@ def run(data: str, options: argparse.Namespace) -> list[Trial]:
         done = {settings for _, settings in asked if all((machine, settings) in known for machine in keerthi.METHODS)}
         asked = [key for key in asked if key[1] in done]
     missing = [key for key in asked if key not in known]
-    whole = linear_data.whole(data) if missing else None
-    for machine, settings in missing:
-        trial = attempt(machine, partition(*whole, settings), settings)
-        known[machine, settings] = trial
+    for trial in Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
+        delayed(attempt)(machine, settings) for machine, settings in missing
+    ):
+        known[trial.machine, trial.settings] = trial
         keep(data, known)
-        label = f"  {data}, partition {settings.partition + 1}, {machine}: C = {trial.C:g}"
+        label = f"  {data}, partition {trial.settings.partition + 1}, {trial.machine}: C = {trial.C:g}"
         console.print(f"{label}, test rate {trial.rate:.2f}, {trial.seconds:.0f} s", style="dim", highlight=False)
     return [known[key] for key in asked]
 
@@ -262,8 +263,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", nargs="+", default=[], metavar="DATA=ROWS", help="use so many rows of a data set")
     parser.add_argument("--tol", type=float, default=1e-3, help="relative duality gap of a fit")
     parser.add_argument(
-        "--loops", type=int, default=50, help="visits in units of the rows after which a fit is cut off"
+        "--loops", type=int, default=500, help="visits in units of the rows after which a fit is cut off"
     )
+    parser.add_argument("--jobs", type=int, default=2, help="machines and partitions at the same time")
     parser.add_argument(
         "--kept", action="store_true", help="run nothing: show the partitions that earlier runs finished"
     )

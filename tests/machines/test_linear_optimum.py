@@ -262,6 +262,15 @@ def test_newton_steps_go_as_far_as_they_are_asked(Machine, bias):
 
 
 @every_together
+def test_newton_steps_are_few_though_some_rows_are_much_longer_than_others(Machine):
+    X, y = overlapping(8000, seed=4)
+    X = X * np.random.default_rng(4).lognormal(0.0, 1.5, size=(len(X), 1))
+    machine = converged(sequential(Machine, bias=None, tol=1e-4), X, y)
+    assert_honest(machine, X, y, newton=True)
+    assert np.mean(machine.n_iter_) < 300 * len(X)
+
+
+@every_together
 def test_newton_steps_give_the_same_machine_for_any_number_of_threads(Machine):
     X, y = overlapping(4000, seed=2)
     one, two = (converged(sequential(Machine, tol=1e-4, n_jobs=n_jobs), X, y) for n_jobs in (1, 2))

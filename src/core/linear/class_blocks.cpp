@@ -48,12 +48,13 @@ ClassBlocks<Real>::ClassBlocks(const LinearRows<Real>& rows, Index classes, doub
       blocks_(classes) {}
 
 template <class Real>
-void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled) {
-    pool_.for_each(std::ssize(blocks_), [&](Index m) { factor(m, curved, coupled); });
+void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal) {
+    pool_.for_each(std::ssize(blocks_), [&](Index m) { factor(m, curved, coupled, diagonal); });
 }
 
 template <class Real>
-void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool coupled) {
+void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool coupled,
+                               std::span<const double> diagonal) {
     const Chosen chosen(m, curved, std::max(kRowsPerFeature * size_, kProducts / (size_ * size_)));
     std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
     for (Index first = 0; first < std::ssize(chosen.rows); first += kChunk) {
@@ -81,7 +82,7 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
     // Rows of the upper half are columns of the lower one, which is how Fortran sees them.
     auto& block = blocks_[m];
     block.assign(sums.begin(), sums.end());
-    for (Index f = 0; f < size_; ++f) block[f * size_ + f] += 1.0;
+    for (Index f = 0; f < size_; ++f) block[f * size_ + f] += diagonal[f];
     char lower = 'L';
     int n = static_cast<int>(size_), info = 0;
     blas_.dpotrf(&lower, &n, block.data(), &n, &info);

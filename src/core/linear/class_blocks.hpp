@@ -18,7 +18,7 @@ struct CurvedRow {
     double by;
 };
 
-/// The blocks on the diagonal of a Hessian `1 + sum_i by_i P_i (x) x_i x_i'`, one for each class: a preconditioner.
+/// The blocks on the diagonal of a Hessian `d + sum_i by_i P_i (x) x_i x_i'`, one for each class: a preconditioner.
 /// With many rows a block is made of a share of them, which stand for the others.
 template <class Real>
 class ClassBlocks {
@@ -27,14 +27,14 @@ class ClassBlocks {
     ClassBlocks(const LinearRows<Real>& rows, Index classes, double bias, const Blas& blas, ThreadPool& pool,
                 const Control& control);
 
-    /// Factor the blocks of these rows; `coupled`: what a class has, the others of its row share the loss of. After a
-    /// stop request some may be left as they were.
-    void factor(std::span<const CurvedRow> curved, bool coupled);
+    /// Factor the blocks of these rows; `coupled`: what a class has, the others of its row share the loss of.
+    /// `diagonal`: d of each feature. After a stop request some may be left as they were.
+    void factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal);
     /// Divide by the blocks: a vector of features x `width` numbers, of which a class is a column.
     void divide(std::span<double> vector, Index width) const;
 
   private:
-    void factor(Index m, std::span<const CurvedRow> curved, bool coupled);
+    void factor(Index m, std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal);
 
     const LinearRows<Real>& rows_;
     double bias_;

@@ -75,8 +75,13 @@ class ProximalNewton {
         double losses = 0.0, linear = 0.0, slope = 0.0;
         Index pending = 0, rows = 0;
     };
+    struct Hessian {
+        std::vector<CurvedRow> curved;
+        Vector diagonal;  ///< by feature
+    };
     enum class Inner { solved, certified, slow, stopped };
 
+    void find_reach();
     Inner solve_inner(double gap);
     /// The point of the dual that was found becomes the next to start from, or the best one on the way to it.
     double settle();
@@ -87,17 +92,23 @@ class ProximalNewton {
     [[nodiscard]] std::vector<CurvedRow> curved_rows() const;
     /// Where Newton's step leads; false if it is no way down.
     bool find_direction();
-    void apply_hessian(std::span<const CurvedRow> curved, const Vector& v, Vector& out);
+    [[nodiscard]] Hessian hessian() const;
+    void multiply(const Hessian& hessian, const Vector& v, Vector& out);
+    void divide_by_blocks(Vector& v) const;
     /// How far to go along the direction: where the slope is small.
     double find_length();
     double slope_at(double length);
+    /// Steps that are much too long are damped from then on.
+    void adapt_damping(double length);
     void multiply(const Vector& weights, Buffer<Real>& scores);
     /// B_i(W) of example i for the scores; both are overwritten.
     void respond(Index i, std::span<double> scores, std::span<double> row) const;
     void load_centre(Index i, std::span<double> row) const {
         std::copy_n(centre_.data() + i * classes_, classes_, row.data());
     }
-    [[nodiscard]] double curvature(Index i) const { return share_ * std::max(rows_.norm(i) + weight_, least_norm_); }
+    /// |x_i|^2, but at least the mean.
+    [[nodiscard]] double norm(Index i) const { return std::max(rows_.norm(i) + weight_, least_norm_); }
+    [[nodiscard]] double curvature(Index i) const { return share_ * norm(i); }
     void load(const Vector& weights);
     void add(Share& share, Index i, std::span<const Real> by) const;
     void flush(Share& share) const;
@@ -127,8 +138,11 @@ class ProximalNewton {
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'
     Vector shift_;                       // of each class; zero unless the bias is free
     double base_linear_ = 0.0;
+    Vector reach_;          // sum_i x_i^2 tau/c_i, by feature: what all examples may curve, times tau
+    double damping_ = 0.0;  // in units of it
     Answer now_;
     double share_ = 0.0;  // tau
+    double inner_share_ = 0.0;
     double least_norm_ = 0.0;
     int steps_ = 0;  // of the inner problem
     Index visits_ = 0, max_visits_ = -1;

@@ -13,17 +13,19 @@ namespace polymargin {
 namespace proximal_newton {
 
 /// tau at first, and how it falls while the inner problems stay easy.
-constexpr double kFirstShare = 0.01, kSmallerShare = 0.33, kLeastShare = 1e-6;
+constexpr double kFirstShare = 0.1, kSmallerShare = 0.33, kLeastShare = 1e-6;
 constexpr int kEasy = 4, kMostSteps = 10;
-/// An inner problem is solved when what is left of it is this share of the gap.
-constexpr double kInnerShare = 0.1;
+/// An inner problem is solved when what is left of it is this share of the gap, or less if that led nowhere.
+constexpr double kInnerShare = 0.1, kLeastInnerShare = 1e-6;
 /// Newton's equations are solved as well as this, with so many products at most: more if few examples are in them, and
 /// they cost no more than a pass over all.
 constexpr double kResidual = 0.3;
 constexpr Index kLeastProducts = 15, kMostProducts = 200;
 /// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
 constexpr double kSlope = 0.2;
-constexpr int kMostLooks = 8;
+constexpr int kMostLooks = 12;
+/// Damping: at first, when a step was much too long, and less than which is none.
+constexpr double kFirstDamping = 0.01, kFreshDamping = 1e-4, kLeastDamping = 1e-6;
 /// Points of the dual that may pass without the gap falling by a tenth.
 constexpr int kPatience = 6;
 /// Sums of single precision are taken over by double after so many rows.
@@ -74,6 +76,21 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
         shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
     for (Index i = 0; i < rows.size(); ++i) least_norm_ += rows.norm(i) + weight;
     least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
+    find_reach();
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::find_reach() {
+    reach_.assign(size_, 0.0);
+    for (Index i = 0; i < rows_.size(); ++i) {
+        const Row<Real> x = rows_.row(i);
+        const double by = 1.0 / norm(i);
+        for (Index p = 0; p < x.count; ++p) {
+            const auto value = static_cast<double>(x.values[p]);
+            reach_[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] += by * value * value;
+        }
+        if (bias_ > 0.0) reach_.back() += by * weight_;
+    }
 }
 
 template <RowLoss Loss, class Real>
@@ -228,12 +245,13 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         // |W - sum x B'|^2 / 2 is a part of the gap: what the inner problem has left.
         const double left = 0.5 * dot(difference, difference);
         const double scale = std::max(std::abs(0.5 * dot(weights_, weights_) + now_.losses), 1e-300);
-        if (left <= kInnerShare * std::max(0.0, open * scale - left)) return Inner::solved;
+        if (left <= inner_share_ * std::max(0.0, open * scale - left)) return Inner::solved;
         if (steps_ == kMostSteps || !find_direction()) return Inner::slow;
         multiply(direction_, slopes_);
         const double length = find_length();
         if (stopped()) return Inner::stopped;
         if (!(length > 0.0)) return Inner::slow;
+        adapt_damping(length);
         add_to(weights_, length, direction_);
         for (Index t = 0; t < rows_.size() * classes_; ++t) {
             scores_.data()[t] += static_cast<Real>(length) * slopes_.data()[t];
@@ -297,6 +315,8 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     for (const Share& share : shares_) base_linear_ += share.linear;
     if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
     share_ = kFirstShare;
+    inner_share_ = kInnerShare;
+    damping_ = kFirstDamping;
 }
 
 /// Of the weights and the shift, anew: along many steps rounding adds up.
@@ -326,6 +346,9 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
         best = std::min(best, open);
         if (inner == Inner::solved && steps_ <= kEasy) share_ = std::max(kLeastShare, kSmallerShare * share_);
         if (inner == Inner::slow && length < 1.0) share_ *= 2.0;
+        if (inner == Inner::solved) {
+            inner_share_ = length < 1.0 ? std::max(kLeastInnerShare, 0.1 * inner_share_) : kInnerShare;
+        }
     }
     return Status::precision;
 }

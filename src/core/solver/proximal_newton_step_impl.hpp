@@ -8,12 +8,21 @@
 
 namespace polymargin {
 
-/// v + sum_i x_i (P_i/c_i x_i'v)'
+/// At the weights; damped, because those at whose limits all their examples are have no curvature to end a step, until
+/// they move.
 template <RowLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::apply_hessian(std::span<const CurvedRow> curved, const Vector& v, Vector& out) {
+auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
+    Hessian hessian{curved_rows(), Vector(size_, 1.0)};
+    proximal_newton::add_to(hessian.diagonal, damping_ / share_, reach_);
+    return hessian;
+}
+
+/// d v + sum_i x_i (P_i/c_i x_i'v)'
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& v, Vector& out) {
     load(v);
-    in_parts(std::ssize(curved), [&](Share& share, Index t) {
-        const auto [i, face, factor] = curved[t];
+    in_parts(std::ssize(hessian.curved), [&](Share& share, Index t) {
+        const auto [i, face, factor] = hessian.curved[t];
         Real products[2 * proximal_newton::kMostClasses] = {};
         loaded_.products(rows_.row(i), products);
         Real mean = 0;
@@ -29,33 +38,49 @@ void ProximalNewton<Loss, Real>::apply_hessian(std::span<const CurvedRow> curved
         add(share, i, {products, static_cast<std::size_t>(width_)});
     });
     out = sum_of(shares_);
-    proximal_newton::add_to(out, 1.0, v);
+    for (Index f = 0; f < size_; ++f) {
+        for (Index m = 0; m < classes_; ++m) out[f * width_ + m] += hessian.diagonal[f] * v[f * width_ + m];
+    }
+}
+
+/// The weights of coupled classes sum up to zero for every feature, and so does every step, but the blocks know nothing
+/// of that: without a projection conjugate gradients would have to find out.
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::divide_by_blocks(Vector& v) const {
+    blocks_.divide(v, width_);
+    if (!Loss::kCoupled) return;
+    for (Index f = 0; f < size_; ++f) {
+        const std::span row(v.data() + f * width_, static_cast<std::size_t>(classes_));
+        const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(classes_);
+        for (double& value : row) value -= mean;
+    }
 }
 
 /// Conjugate gradients with the blocks of the classes as preconditioner.
 template <RowLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::find_direction() {
     using namespace proximal_newton;
-    const std::vector<CurvedRow> curved = curved_rows();
-    blocks_.factor(curved, Loss::kCoupled);
+    const Hessian hessian = this->hessian();
+    blocks_.factor(hessian.curved, Loss::kCoupled, hessian.diagonal);
     Vector residual = now_.weights;
     add_to(residual, -1.0, weights_);
     const double wanted = kResidual * std::sqrt(dot(residual, residual));
     direction_.assign(weights_.size(), 0.0);
     Vector divided = residual, product;
-    blocks_.divide(divided, width_);
+    divide_by_blocks(divided);
     Vector along = divided;
     double size = dot(residual, divided);
-    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(curved)), kLeastProducts, kMostProducts);
+    const Index most =
+        std::clamp(rows_.size() / std::max<Index>(1, std::ssize(hessian.curved)), kLeastProducts, kMostProducts);
     for (Index t = 0; t < most && !stopped(); ++t) {
-        apply_hessian(curved, along, product);
+        multiply(hessian, along, product);
         const double length = size / dot(along, product);
         if (!(length > 0.0) || !std::isfinite(length)) break;
         add_to(direction_, length, along);
         add_to(residual, -length, product);
         if (dot(residual, residual) <= wanted * wanted) break;
         divided = residual;
-        blocks_.divide(divided, width_);
+        divide_by_blocks(divided);
         const double next = dot(residual, divided);
         for (std::size_t j = 0; j < along.size(); ++j) along[j] = divided[j] + next / size * along[j];
         size = next;
@@ -93,9 +118,16 @@ double ProximalNewton<Loss, Real>::find_length() {
         } else {
             high = length, slope_high = slope;
         }
-        length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.1, 0.9);
+        length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.05, 0.9);
     }
     return low > 0.0 ? low : length;
+}
+
+template <RowLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::adapt_damping(double length) {
+    using namespace proximal_newton;
+    if (length < 0.1) damping_ = std::max(10.0 * damping_, kFreshDamping);
+    if (length > 0.5) damping_ = damping_ > kLeastDamping ? 0.1 * damping_ : 0.0;
 }
 
 }  // namespace polymargin

@@ -1,6 +1,7 @@
 #include "linear/class_blocks.hpp"
 
 #include <bit>
+#include <numeric>
 
 #include "check.hpp"
 #include "fixtures.hpp"
@@ -47,8 +48,10 @@ void check_inverse(const LinearProblem& problem, double bias, bool coupled, doub
     const Blas blas = plain::blas();
     const Control control;
     ClassBlocks<Real> blocks(rows, problem.classes, bias, blas, pool, control);
-    blocks.factor(curved, coupled);
     const Index features = problem.x.columns + (bias > 0.0 ? 1 : 0), width = problem.classes + 3;
+    std::vector<double> diagonal(features);
+    std::iota(diagonal.begin(), diagonal.end(), 1.0);
+    blocks.factor(curved, coupled, diagonal);
     Random random(5);
     std::vector<double> vector(features * width);
     for (double& v : vector) v = random.normal();
@@ -60,7 +63,7 @@ void check_inverse(const LinearProblem& problem, double bias, bool coupled, doub
         for (Index f = 0; f < features; ++f) {
             const Index place = f < problem.x.columns ? original[f] : f;
             column[place] = divided[f * width + m];
-            expected[place] = vector[f * width + m];
+            expected[place] = vector[f * width + m] - (diagonal[f] - 1.0) * divided[f * width + m];
         }
         const auto back = multiplied(problem, curved, m, coupled, bias, column);
         for (Index f = 0; f < features; ++f) CHECK_CLOSE(back[f], expected[f], tolerance);
@@ -82,7 +85,7 @@ TEST(blocks_divide_by_what_the_rows_of_a_class_add_up_to) {
     }
 }
 
-TEST(blocks_of_no_rows_are_the_identity) {
+TEST(blocks_of_no_rows_are_their_diagonal) {
     const LinearProblem problem(3, 20, 5, 0.5, 2);
     const LinearRows<double> rows(problem.csr.view(), problem.order, {});
     ThreadPool pool(1);
@@ -91,7 +94,8 @@ TEST(blocks_of_no_rows_are_the_identity) {
     ClassBlocks<double> blocks(rows, 3, 0.0, blas, pool, control);
     std::vector<double> vector(15, 2.0);
     blocks.divide(vector, 3);  // nothing is factored yet
-    blocks.factor({}, true);
-    blocks.divide(vector, 3);
     for (const double v : vector) CHECK(v == 2.0);
+    blocks.factor({}, true, std::vector<double>{1.0, 2.0, 4.0, 1.0, 1.0});
+    blocks.divide(vector, 3);
+    for (Index f = 0; f < 5; ++f) CHECK_CLOSE(vector[3 * f], f == 1 ? 1.0 : f == 2 ? 0.5 : 2.0, 1e-12);
 }
