@@ -18,6 +18,7 @@ from linear_worker import LinearWorker
 from machine import package_version
 from report import Cell, Table, console, number, publish
 from run import Lane
+from worker import WorkerTimeoutError
 
 LEVELS = (1e-2, 1e-3, 1e-4)
 LEVEL_COLUMNS = [f"to {level:g}" for level in LEVELS]
@@ -77,10 +78,17 @@ class Results:
 
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    waits: dict[tuple[str, str, str, int], float] = field(default_factory=dict)
+    """How long a contender was waited for in vain."""
+
+    @staticmethod
+    def own_threads(machine: str, contender: str, threads: int) -> int:
+        """The number of threads that a contender ran with."""
+        return threads if linear_peers.ALL[machine][contender].threaded else 1
 
     def rungs(self, data: str, machine: str, contender: str, threads: int) -> list[Rung]:
         """The ladder of one contender, as far as it went; those without threads stand for every number of them."""
-        threads = threads if linear_peers.ALL[machine][contender].threaded else 1
+        threads = self.own_threads(machine, contender, threads)
         found: dict[float | str, list[Run]] = defaultdict(list)
         for run in self.runs:
             if (run.data, run.machine, run.contender, run.threads) == (data, machine, contender, threads):
@@ -107,7 +115,10 @@ class Results:
         if within:
             rung = min(within, key=lambda rung: rung.seconds)
             return Reached(rung.seconds, rung)
-        return Reached(max(rung.seconds for rung in rungs), None) if rungs else None
+        tried = [rung.seconds for rung in rungs]
+        if wait := self.waits.get((data, machine, contender, self.own_threads(machine, contender, threads))):
+            tried.append(wait)
+        return Reached(max(tried), None) if tried else None
 
 
 def median_primal(runs: list[Run]) -> float | None:
@@ -140,6 +151,8 @@ class Climber(Lane):
         """Fit once and keep what came of it."""
         answer = self.ask(do="fit", precision=self.ladder[rung])
         if answer is None:
+            if isinstance(self.failure, WorkerTimeoutError):
+                self.results.waits[self.data, self.machine, self.name, self.threads] = self.options.timeout
             return
         taken = {name: answer.pop(name) for name in ("seconds", "cores", "primal", "rate")}
         run = Run(self.data, self.machine, self.name, self.threads, self.ladder[rung], round_, **taken, facts=answer)

@@ -66,6 +66,7 @@ class Lane:
         self.contender, self.threads = contender, threads
         self.options, self.results = options, results
         self.worker: Worker | None = None
+        self.failure: WorkerError | None = None
         self.rounds = 0
 
     def load(self, data: str) -> None:
@@ -90,6 +91,7 @@ class Lane:
             console.print(f"  {note}", style="red", markup=False)
             self.close()
             self.rounds = 0
+            self.failure = failure
             return None
 
     def visit(self, round_: int) -> None:

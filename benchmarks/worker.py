@@ -25,6 +25,10 @@ class WorkerError(RuntimeError):
     """The contender raised, crashed or took too long; the message says which."""
 
 
+class WorkerTimeoutError(WorkerError):
+    """It took too long."""
+
+
 def thread_environment(threads: int) -> dict[str, str]:
     """Environment in which every OpenMP and BLAS runtime starts with this many threads."""
     return {**os.environ, **{name: str(threads) for name in THREAD_VARIABLES}}
@@ -56,7 +60,7 @@ class Worker:
             raise WorkerError(self.epitaph()) from None
         ready, _, _ = select.select([self.process.stdout], [], [], self.timeout)
         if not ready:
-            raise WorkerError(f"no answer within {self.timeout:.0f} s")
+            raise WorkerTimeoutError(f"no answer within {self.timeout:.0f} s")
         line = self.process.stdout.readline()
         if not line:
             raise WorkerError(self.epitaph())
