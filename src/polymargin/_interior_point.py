@@ -29,7 +29,7 @@ from polymargin._threads import for_each
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MARGIN = 2.0
+MARGIN = 2.0
 _SHORT_OF_BOUND = 0.9995  # of the way to where a variable would be zero
 _RIDGE = 1e-13  # relative to the diagonal: intercepts may all be shifted, which leaves the system singular
 _REFINEMENTS = 2
@@ -153,8 +153,8 @@ class InteriorPoint:
         self._y[self._A.coefficients] = 1.0 / n
         self._s = np.ones(n)
         margin = self._A.transposed(self._y)
-        self._z = np.where(self._pairs, np.maximum(1.0, margin - _MARGIN + 1.0), 1.0)
-        self._xi = np.where(self._pairs, np.maximum(1.0, _MARGIN - margin + 1.0), 1.0)
+        self._z = np.where(self._pairs, np.maximum(1.0, margin - MARGIN + 1.0), 1.0)
+        self._xi = np.where(self._pairs, np.maximum(1.0, MARGIN - margin + 1.0), 1.0)
 
     @property
     def coefficients(self) -> Floats:
@@ -196,7 +196,7 @@ class InteriorPoint:
         u, v, s, z, xi, a = self._u, self._v, self._s, self._z, self._xi, self.coefficients
         missing = -A.times(self.multipliers)
         missing[places] += 1.0 - s
-        short = np.where(self._pairs, _MARGIN - A.transposed(self._y) - xi + z, 0.0)
+        short = np.where(self._pairs, MARGIN - A.transposed(self._y) - xi + z, 0.0)
         D = np.where(self._pairs, 1.0 / (xi / v + z / u), 0.0)
         M = A.normal(D, self._threads, self._go_on)
         if M is None:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin._interior_point import MARGIN
 from polymargin.machines._binary import BinaryMachine
 from polymargin.machines._data import Matrix, checked_examples, dense
 from polymargin.machines._kernel import Kernel
-from polymargin.machines._linear_program import MARGIN
 from polymargin.machines._machine import KernelMachine, checked_weights
 from polymargin.machines._solution import Floats, Ints, TrainingSet, relative_gap
 from polymargin.machines._together import TogetherMachine

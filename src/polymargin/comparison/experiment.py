@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -15,27 +14,24 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
-from sklearn.model_selection import ParameterGrid, StratifiedKFold, StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 
 from polymargin.comparison.contestants import Contestant, contestants, groups
 from polymargin.comparison.environment import environment
+from polymargin.comparison.notes import last_line, notes_on_the_edge, recorded_warnings, scaling_advice, shortened
 from polymargin.comparison.result import Comparison, MachineResult
+from polymargin.comparison.settings import Split, check_choices, checked_test, chosen_grid, divisions
 from polymargin.comparison.statistics import all_pairs
 from polymargin.machines import OneVsOneSVC
 from polymargin.machines._data import Matrix, checked_examples
-from polymargin.selection import KernelSearchCV, hsu_lin_grid
+from polymargin.selection import KernelSearchCV
 
-KERNELS = ("rbf", "linear", "poly", "sigmoid")
-SCALINGS = ("range", "standard")
-GRIDS = ("coarse", "hsu-lin")
 _ROUNDS = 3  # most runs of which the shortest is the time
 _LONG = 0.5  # seconds after which there is no further run
-_UNEQUAL = 100.0  # ratio of spreads of features from which on scaling is advised
 
-Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 Told = Callable[[int], None]
 
 
@@ -131,14 +127,14 @@ def compare(
     >>> print(comparison.verdict[0])
     No difference between these rates is significant (Wilcoxon signed-rank test on 5 folds, level 0.05): ...
     """
-    _check_choices(kernel, scaling, level, holdout, time_limit)
+    check_choices(kernel, scaling, level, holdout, time_limit)
     taking_part = contestants(machines, kernel, random_state)
-    chosen = _grid(grid)
+    chosen = chosen_grid(grid)
     X, y = checked_examples(OneVsOneSVC(), X, y, reset=True)
     check_classification_targets(y)
-    test = _checked_test(X, X_test, y_test)
+    test = checked_test(X, X_test, y_test)
     held = holdout if test is not None else None
-    splits, validation = _splits(X, y, cv, held, random_state)
+    splits, validation = divisions(X, y, cv, held, random_state)
     experiment = Experiment(X, y, test, splits, chosen, scaling, time_limit, n_jobs)
     results, interrupted = experiment.run(taking_part, verbose)
     done = {result.name: result for result in results if result.done}
@@ -235,7 +231,7 @@ class Experiment:
 
     def _run_group(self, group: list[Contestant], told: Told) -> dict[str, MachineResult]:
         """Search for the group, then fit and measure each member; what goes wrong becomes the result."""
-        with _recorded_warnings() as of_search:
+        with recorded_warnings() as of_search:
             started = time.perf_counter()
             try:
                 search = self._searched(group, told)
@@ -246,7 +242,7 @@ class Experiment:
             seconds = time.perf_counter() - started
         found = {}
         for contestant in group:
-            with _recorded_warnings() as own:
+            with recorded_warnings() as own:
                 try:
                     result = self._measured(contestant, search, seconds, of_search + own)
                 except Exception as error:
@@ -298,7 +294,7 @@ class Experiment:
             coefficients=_non_zero(getattr(machine, "dual_coef_", None)),
             gap=_number(getattr(machine, "duality_gap_", None)),
             converged=getattr(machine, "converged_", None),
-            notes=[*_shortened(notes), *_on_the_edge(parameters, candidates)],
+            notes=[*shortened(notes), *notes_on_the_edge(parameters, candidates)],
             candidates=candidates,
             **measured,
         )
@@ -425,94 +421,6 @@ def _progress(verbose: int, work: list[int]) -> Iterator[Callable[[int, str], To
         bar.update(task, completed=sum(work))
 
 
-@contextmanager
-def _recorded_warnings() -> Iterator[list[str]]:
-    """Yield a list that gets, in the end, what was warned of: each kind once, with its number."""
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")  # they are in the report
-        yield notes
-    kinds: dict[str, list[str]] = {}
-    for warning in caught:
-        kinds.setdefault(warning.category.__name__, []).append(_last_line(str(warning.message)))
-    for kind, messages in kinds.items():
-        times = "" if len(messages) == 1 else f", {len(messages)} times, at first"
-        notes.append(f"{kind}{times}: {messages[0]}")
-
-
-# What was asked for.
-
-
-def _check_choices(
-    kernel: str, scaling: str | None, level: float, holdout: float | None, time_limit: float | None
-) -> None:
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
-    if scaling is not None and scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, or None, got {scaling!r}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
-    if holdout is not None and not 0 < holdout < 1:
-        raise ValueError(f"holdout must lie between 0 and 1, or be None, got {holdout}")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive, or None, got {time_limit}")
-
-
-def _grid(grid: Any) -> dict[str, list[Any]]:
-    if isinstance(grid, Mapping):
-        values = {str(name): list(values) for name, values in grid.items()}
-        empty = [name for name in values if not values[name]]
-        if empty:
-            raise ValueError(f"grid has no value for {', '.join(empty)}")
-        return values
-    full = hsu_lin_grid()
-    if grid is None or grid == "coarse":
-        return {name: values[::2] for name, values in full.items()}
-    if grid == "hsu-lin":
-        return {name: list(values) for name, values in full.items()}
-    raise ValueError(f"grid must be one of {', '.join(GRIDS)}, or a dictionary of lists, got {grid!r}")
-
-
-def _checked_test(X: Matrix, X_test: Any, y_test: Any) -> tuple[Matrix, NDArray[Any]] | None:
-    if X_test is None and y_test is None:
-        return None
-    if X_test is None or y_test is None:
-        raise ValueError("X_test and y_test belong together: give both or none")
-    X_test, y_test = checked_examples(OneVsOneSVC(), X_test, y_test, reset=True)
-    if X_test.shape[1] != X.shape[1]:
-        raise ValueError(f"X_test has {X_test.shape[1]} features, but X has {X.shape[1]}")
-    return X_test, y_test
-
-
-def _splits(
-    X: Matrix, y: NDArray[Any], cv: Any, holdout: float | None, random_state: int | None
-) -> tuple[list[Split], str]:
-    """Return the divisions that every machine sees, and what to call them."""
-    fewest = int(np.unique(y, return_counts=True)[1].min())
-    if holdout is not None:
-        if fewest < 2:
-            raise ValueError("holdout needs two examples of every class; use holdout=None for the folds of cv")
-        splitter: Any = StratifiedShuffleSplit(1, test_size=holdout, random_state=random_state)
-        title = f"{1 - holdout:.0%} of the training examples to fit, {holdout:.0%} to choose"
-    elif isinstance(cv, int | np.integer):
-        if not 2 <= cv <= fewest:
-            raise ValueError(
-                f"cv={cv} must be from 2 to {fewest}, the number of examples of the smallest class"
-                if fewest > 1
-                else "a class has only one example; leave it out, or give folds of your own as cv"
-            )
-        splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-        title = f"{cv}-fold cross-validation"
-    else:
-        splitter = check_cv(cv, y, classifier=True)
-        title = "cross-validation on given folds"
-    return list(splitter.split(X, y)), title
-
-
-# Facts and words.
-
-
 def _facts(
     name: str, X: Matrix, y: NDArray[Any], test: tuple[Matrix, NDArray[Any]] | None, scaling: str | None
 ) -> dict[str, Any]:
@@ -525,57 +433,18 @@ def _facts(
         "classes": [str(label) for label in classes.tolist()],
         "class_counts": counts.tolist(),
         "sparse": bool(sp.issparse(X)),
-        "notes": _scaling_advice(X) if scaling is None else [],
+        "notes": scaling_advice(X) if scaling is None else [],
     }
-
-
-def _scaling_advice(X: Matrix) -> list[str]:
-    """Return a note if features have very different spreads, which kernels take for importance."""
-    if sp.issparse(X) or X.shape[1] < 2:
-        return []
-    spreads = X.std(axis=0, dtype=np.float64)
-    spreads = spreads[spreads > 0]
-    if len(spreads) == 0 or spreads.max() < _UNEQUAL * spreads.min():
-        return []
-    return [
-        f"The spreads of the features differ by a factor of {spreads.max() / spreads.min():.0f}: the widest decide "
-        'alone. scaling="range" or "standard" makes them count alike.'
-    ]
 
 
 def _failed(contestant: Contestant, status: str, error: Exception) -> MachineResult:
     # When every fit fails, the search quotes the traceback; its last line is the reason.
-    text = _last_line(str(error))
+    text = last_line(str(error))
     kind = type(error).__name__
     quoted = isinstance(error, TimeLimitError) or "fits failed" in str(error)
     return MachineResult(
         contestant.name, _described(contestant.machine), status, text if quoted else f"{kind}: {text or 'no message'}"
     )
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-def _on_the_edge(parameters: Mapping[str, Any], candidates: list[dict[str, Any]]) -> list[str]:
-    """Return a note for each parameter of three values or more whose best one is the largest or smallest.
-
-    If another value does as well, the grid holds the best there is, as far as one can see.
-    """
-    rates = [c["rate"] for c in candidates if c["rate"] is not None]
-    notes = []
-    for name, value in parameters.items():
-        numbers = {c["parameters"][name] for c in candidates if isinstance(c["parameters"][name], int | float)}
-        as_good = {c["parameters"][name] for c in candidates if c["rate"] == max(rates)}
-        if len(numbers) > 2 and value in (min(numbers), max(numbers)) and as_good == {value}:
-            side = "smallest" if value == min(numbers) else "largest"
-            notes.append(f"The best {name} is the {side} of the grid: beyond it may be a better one.")
-    return notes
-
-
-def _shortened(notes: list[str], length: int = 300) -> list[str]:
-    return [note if len(note) <= length else note[: length - 1] + "…" for note in notes]
 
 
 def _described(machine: Any) -> str:
