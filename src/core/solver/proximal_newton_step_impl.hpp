@@ -8,8 +8,7 @@
 
 namespace polymargin {
 
-/// At the weights; damped, because those at whose limits all their examples are have no curvature to end a step, until
-/// they move.
+/// Damped: a feature whose examples are all at their limits has no curvature that would end a step before they move.
 template <RowLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
     Hessian hessian{curved_rows(), Vector(size_, 1.0)};
