@@ -15,8 +15,9 @@ $(VENV)/.venv:
 	$(PIP) --upgrade "pip>=24"
 	touch $@
 
+# What is built here is built with these: setuptools for the peers that come as sources, older ones cannot make wheels.
 $(VENV)/.tools: $(VENV)/.venv pyproject.toml
-	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.18" ninja
+	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.18" ninja "setuptools>=70.1"
 	touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)

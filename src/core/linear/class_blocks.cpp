@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace polymargin {
 namespace {
@@ -13,6 +14,8 @@ constexpr Index kRowsPerFeature = 2;
 constexpr Index kProducts = Index{1} << 30;
 /// Rows that are multiplied at once, and rows of the upper half of a block.
 constexpr int kChunk = 256;
+/// Sums of single precision are taken over by double after so many rows.
+constexpr Index kShort = 4 * kChunk;
 
 /// The rows of some class, at most `most`, evenly spread; `share` is by how much more each then counts.
 struct Chosen {
@@ -56,10 +59,12 @@ template <class Real>
 void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool coupled,
                                std::span<const double> diagonal) {
     const Chosen chosen(m, curved, std::max(kRowsPerFeature * size_, kProducts / (size_ * size_)));
+    const Index rows = std::ssize(chosen.rows);
     std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
-    for (Index first = 0; first < std::ssize(chosen.rows); first += kChunk) {
+    std::vector<double> block(size_ * size_, 0.0);
+    for (Index first = 0; first < rows; first += kChunk) {
         if (control_.stop_requested()) return;
-        const Index count = std::min<Index>(kChunk, std::ssize(chosen.rows) - first);
+        const Index count = std::min<Index>(kChunk, rows - first);
         std::ranges::fill(columns, Real(0));
         for (Index c = 0; c < count; ++c) {
             const CurvedRow& row = *chosen.rows[first + c];
@@ -78,15 +83,18 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
                                       static_cast<int>(size_ - top), static_cast<int>(count), from, kChunk, from,
                                       kChunk, Real(1), sums.data() + top * size_ + top, static_cast<int>(size_));
         }
+        if ((first + kChunk) % kShort == 0 || first + kChunk >= rows) {
+            for (Index t = 0; t < size_ * size_; ++t) block[t] += static_cast<double>(sums[t]);
+            std::ranges::fill(sums, Real(0));
+        }
     }
     // Rows of the upper half are columns of the lower one, which is how Fortran sees them.
-    auto& block = blocks_[m];
-    block.assign(sums.begin(), sums.end());
     for (Index f = 0; f < size_; ++f) block[f * size_ + f] += diagonal[f];
     char lower = 'L';
     int n = static_cast<int>(size_), info = 0;
     blas_.dpotrf(&lower, &n, block.data(), &n, &info);
     if (info != 0) block.clear();
+    blocks_[m] = std::move(block);
 }
 
 template <class Real>

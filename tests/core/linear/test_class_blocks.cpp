@@ -1,6 +1,8 @@
 #include "linear/class_blocks.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "check.hpp"
@@ -98,4 +100,28 @@ TEST(blocks_of_no_rows_are_their_diagonal) {
     blocks.factor({}, true, std::vector<double>{1.0, 2.0, 4.0, 1.0, 1.0});
     blocks.divide(vector, 3);
     for (Index f = 0; f < 5; ++f) CHECK_CLOSE(vector[3 * f], f == 1 ? 1.0 : f == 2 ? 0.5 : 2.0, 1e-12);
+}
+
+TEST(blocks_of_very_many_rows_lose_little_in_single_precision) {
+    LinearProblem problem(2, 100, 4, 1.0, 4);
+    for (double& v : problem.x.values) v += 2.0;  // no mean of zero: sums grow
+    problem.csr = decltype(problem.csr)(problem.x);
+    const auto few = curved_rows(problem.size(), problem.classes, 3);
+    std::vector<CurvedRow> many;
+    for (int times = 0; times < 10'000; ++times) many.insert(many.end(), few.begin(), few.end());
+    const std::vector<double> diagonal(4, 1.0), vector{1.0, -2.0, 3.0, -1.0, 2.0, 1.0, -3.0, 2.0};
+    const auto divided = [&]<class Real>(Real) {
+        const LinearRows<Real> rows(problem.csr.view(), problem.order, {});
+        ThreadPool pool(1);
+        const Blas blas = plain::blas();
+        const Control control;
+        ClassBlocks<Real> blocks(rows, 2, 0.0, blas, pool, control);
+        blocks.factor(many, false, diagonal);
+        auto result = vector;
+        blocks.divide(result, 2);
+        return result;
+    };
+    const auto single = divided(float{}), whole = divided(double{});
+    const double scale = std::abs(*std::ranges::max_element(whole, {}, [](double v) { return std::abs(v); }));
+    for (std::size_t t = 0; t < vector.size(); ++t) CHECK_CLOSE(single[t] / scale, whole[t] / scale, 2e-5);
 }
