@@ -1,5 +1,6 @@
 #include "machine/train_together.hpp"
 
+#include "machine/low_rank_start.hpp"
 #include "solver/free_bias.hpp"
 #include "solver/polish_together.hpp"
 
@@ -61,15 +62,20 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
         settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
         if (settings.working_set < 2) throw std::invalid_argument("cache_size is too small: not two kernel rows fit");
     }
+    // Whoever limits the steps wants to see what they do.
+    TogetherStart start{request.start_support, request.start_rows, request.start_bias};
+    if (store.whole() && settings.max_iterations < 0) {
+        if (auto nearer = low_rank_start(request, store, blas, control)) start = std::move(*nearer);
+    }
     Decomposition<Loss, Real> problem(loss, request.labels, request.upper, request.classes, store, settings, control);
-    if (!request.start_support.empty()) problem.start_from(request.start_support, request.start_rows);
+    if (!start.support.empty()) problem.start_from(start.support, start.rows);
     const double tolerance = settings.tolerance;
     Status status = Status::converged;
     Index bias_steps = 0;
     bool balanced = true;
     if (request.bias == BiasKind::free) {
         FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())));
-        status = free.run(tolerance, request.start_bias);
+        status = free.run(tolerance, start.bias);
         bias_steps = free.steps();
         balanced = free.balanced();
     } else {

@@ -1,0 +1,72 @@
+#include "machine/low_rank_start.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernel/partial_cholesky.hpp"
+#include "machine/train_linear.hpp"
+
+namespace polymargin {
+namespace {
+
+/// Fewer examples are solved quickly in any way.
+constexpr Index kLeastExamples = 2048;
+/// So many features at most, and so many examples for each at least.
+constexpr Index kMostFeatures = 512, kExamplesPerFeature = 16;
+/// The part of the kernel that the features may leave out, and the gap of the machine on them: what is better belongs
+/// to the kernel itself.
+constexpr double kLeftOut = 3e-4, kGap = 1e-5;
+
+LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& features, int threads) {
+    const Index n = std::ssize(problem.labels);
+    LinearRequest request;
+    request.data = DenseView{std::span<const double>(features.values), n, features.rank};
+    std::visit([&](const auto& loss) { request.loss = loss; }, problem.loss);
+    request.bias = problem.bias;
+    request.order.resize(n);
+    std::iota(request.order.begin(), request.order.end(), Index{0});
+    request.labels = problem.labels;
+    request.upper = problem.upper;
+    request.classes = problem.classes;
+    request.start_support = problem.start_support;
+    request.start_rows = problem.start_rows;
+    request.start_bias = problem.start_bias;
+    request.gap = kGap;
+    request.threads = threads;
+    return request;
+}
+
+TogetherStart start_of(const LinearReport& report, Index classes) {
+    TogetherStart start;
+    for (Index i = 0; i + 1 < std::ssize(report.starts); ++i) {
+        if (report.starts[i] == report.starts[i + 1]) continue;
+        start.support.push_back(i);
+        start.rows.resize(start.rows.size() + classes, 0.0);
+        for (Index t = report.starts[i]; t < report.starts[i + 1]; ++t) {
+            *(start.rows.end() - classes + report.columns[t]) = report.coefficients[t];
+        }
+    }
+    start.bias = report.intercept;
+    return start;
+}
+
+}  // namespace
+
+template <class Real>
+std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, GramStore<Real>& store, const Blas& blas,
+                                            Control& control) {
+    const Index n = store.size(), most = std::min(kMostFeatures, n / kExamplesPerFeature);
+    const bool soft = std::ranges::all_of(problem.upper, [](double c) { return std::isfinite(c); });
+    const auto bytes = static_cast<Index>(sizeof(double)) * n * (2 * most + 4 * problem.classes);
+    if (n < kLeastExamples || !soft || bytes > store.unused_bytes()) return std::nullopt;
+    const KernelFeatures features = partial_cholesky(store, most, kLeftOut);
+    if (features.rank == 0) return std::nullopt;
+    const LinearRequest request = on_features(problem, features, store.pool().threads());
+    return start_of(train_linear(request, blas, control), problem.classes);
+}
+
+template std::optional<TogetherStart> low_rank_start(const TogetherProblem&, GramStore<float>&, const Blas&, Control&);
+template std::optional<TogetherStart> low_rank_start(const TogetherProblem&, GramStore<double>&, const Blas&, Control&);
+
+}  // namespace polymargin
