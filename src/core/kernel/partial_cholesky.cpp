@@ -10,6 +10,13 @@ namespace {
 /// Rows that a thread brings up to date at a time.
 constexpr Index kRows = 512;
 
+/// What may be left after so many columns if `most` are to be enough: anything at first, then less by the same factor
+/// each time. What falls more slowly at first hardly falls faster at the end.
+double line(Index rank, Index most, double share) {
+    const auto part = static_cast<double>(4 * rank - most) / static_cast<double>(3 * most);
+    return part > 0.0 ? std::pow(share, part) : 1.0;
+}
+
 /// The first `rank` columns alone.
 void pack(std::vector<double>& values, Index rows, Index stride, Index rank) {
     for (Index i = 0; i < rows; ++i) std::copy_n(values.begin() + i * stride, rank, values.begin() + i * rank);
@@ -24,7 +31,7 @@ KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share
     const Index n = store.size();
     const auto table = store.open({0, n}, {0, n});
     std::vector<double> left(n), values(n * most);
-    for (Index i = 0; i < n; ++i) left[i] = static_cast<double>(table->row(i)[i]);
+    for (Index i = 0; i < n; ++i) left[i] = std::max(0.0, static_cast<double>(table->row(i)[i]));
     double spread = 0.0;
     for (Index rank = 0; rank <= most; ++rank) {
         const double open = std::accumulate(left.begin(), left.end(), 0.0);
@@ -33,9 +40,9 @@ KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share
             pack(values, n, most, rank);
             return {std::move(values), rank};
         }
-        const double line = std::pow(share, static_cast<double>(rank) / static_cast<double>(most));
-        if (rank == most || (rank > 1 && open > line * spread) || store.control().stop_requested()) break;
+        if (rank == most || open > spread * line(rank, most, share) || store.control().stop_requested()) break;
         const Index pivot = std::ranges::max_element(left) - left.begin();
+        if (!(left[pivot] > 0.0)) break;
         const std::vector<double> row(values.begin() + pivot * most, values.begin() + pivot * most + rank);
         const Real* kernel = table->row(pivot);
         const double scale = 1.0 / std::sqrt(left[pivot]);

@@ -13,10 +13,9 @@ struct KernelFeatures {
 };
 
 /// Cholesky's method on the kernel matrix, `K ~ G G'`, the example that is farthest from the span of those before it
-/// next, until what is left of the trace is at most this share of what one column leaves: values that are nearly all the
-/// same differ by little. No features if `most` columns would not do: the trace falls fastest at first, so that is known
-/// as soon as it is above the straight line, in logarithms, to the goal.
-/// The store must have the whole matrix.
+/// next, until what is left of the trace is at most this share of what one column leaves: values that are nearly all
+/// the same differ by little. No features if `most` columns would not do, which shows before all of them are there, nor
+/// of a kernel whose diagonal is not positive. The store must have the whole matrix.
 template <class Real>
 [[nodiscard]] KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share);
 
