@@ -4,6 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/buffer.hpp"
+#include "support/multiversion.hpp"
+
 namespace polymargin {
 namespace {
 
@@ -17,11 +20,34 @@ double line(Index rank, Index most, double share) {
     return part > 0.0 ? std::pow(share, part) : 1.0;
 }
 
-/// The first `rank` columns alone.
-void pack(std::vector<double>& values, Index rows, Index stride, Index rank) {
-    for (Index i = 0; i < rows; ++i) std::copy_n(values.begin() + i * stride, rank, values.begin() + i * rank);
-    values.resize(rows * rank);
-    values.shrink_to_fit();
+/// A few lanes, so that sums do not wait for each other.
+POLYMARGIN_INLINE double dot(const double* a, const double* b, Index count) {
+    constexpr Index lanes = 8;
+    double sums[lanes] = {};
+    Index t = 0;
+    for (; t + lanes <= count; t += lanes) {
+        for (Index l = 0; l < lanes; ++l) sums[l] += a[t + l] * b[t + l];
+    }
+    for (; t < count; ++t) sums[t % lanes] += a[t] * b[t];
+    return std::accumulate(sums, sums + lanes, 0.0);
+}
+
+/// Some rows of the next column, of which `column` has the kernel values, and what they leave of the diagonal.
+POLYMARGIN_MULTIVERSION void add_column(double* values, Index stride, Index rank, const double* pivot, double scale,
+                                        const double* column, double* left, Index count) {
+    for (Index i = 0; i < count; ++i) {
+        double* row = values + i * stride;
+        const double value = scale * (column[i] - dot(row, pivot, rank));
+        row[rank] = value;
+        left[i] = std::max(0.0, left[i] - value * value);
+    }
+}
+
+/// The first columns alone.
+std::vector<double> packed(const Buffer<double>& values, Index rows, Index stride, Index rank) {
+    std::vector<double> result(rows * rank);
+    for (Index i = 0; i < rows; ++i) std::copy_n(values.data() + i * stride, rank, result.begin() + i * rank);
+    return result;
 }
 
 }  // namespace
@@ -30,30 +56,24 @@ template <class Real>
 KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share) {
     const Index n = store.size();
     const auto table = store.open({0, n}, {0, n});
-    std::vector<double> left(n), values(n * most);
+    Buffer<double> values(n * most);
+    std::vector<double> left(n), column(n);
     for (Index i = 0; i < n; ++i) left[i] = std::max(0.0, static_cast<double>(table->row(i)[i]));
     double spread = 0.0;
     for (Index rank = 0; rank <= most; ++rank) {
         const double open = std::accumulate(left.begin(), left.end(), 0.0);
         if (rank <= 1) spread = open;
-        if (rank > 0 && open <= share * spread) {
-            pack(values, n, most, rank);
-            return {std::move(values), rank};
-        }
+        if (rank > 0 && open <= share * spread) return {packed(values, n, most, rank), rank};
         if (rank == most || open > spread * line(rank, most, share) || store.control().stop_requested()) break;
         const Index pivot = std::ranges::max_element(left) - left.begin();
         if (!(left[pivot] > 0.0)) break;
-        const std::vector<double> row(values.begin() + pivot * most, values.begin() + pivot * most + rank);
-        const Real* kernel = table->row(pivot);
+        std::copy_n(table->row(pivot), n, column.begin());
+        const std::vector<double> row(values.data() + pivot * most, values.data() + pivot * most + rank);
         const double scale = 1.0 / std::sqrt(left[pivot]);
         store.pool().for_each((n + kRows - 1) / kRows, [&](Index chunk) {
-            for (Index i = chunk * kRows; i < std::min(n, (chunk + 1) * kRows); ++i) {
-                double* own = values.data() + i * most;
-                const double value =
-                    scale * (static_cast<double>(kernel[i]) - std::inner_product(row.begin(), row.end(), own, 0.0));
-                own[rank] = value;
-                left[i] = std::max(0.0, left[i] - value * value);
-            }
+            const Index first = chunk * kRows, count = std::min(kRows, n - first);
+            add_column(values.data() + first * most, most, rank, row.data(), scale, column.data() + first,
+                       left.data() + first, count);
         });
         left[pivot] = 0.0;
     }

@@ -82,6 +82,7 @@ TEST(examples_that_are_all_the_same_have_one_feature) {
 TEST(kernel_features_do_not_depend_on_the_threads) {
     Random random(64);
     const Matrix x = fixtures::random_matrix(1500, 3, random);
-    const auto one = features_of<float>(rbf(0.05), x, 90, 1e-4, 1), four = features_of<float>(rbf(0.05), x, 90, 1e-4, 4);
+    const auto one = features_of<float>(rbf(0.05), x, 90, 1e-4, 1),
+               four = features_of<float>(rbf(0.05), x, 90, 1e-4, 4);
     CHECK(one.rank > 0 && one.values == four.values);
 }
