@@ -49,8 +49,8 @@ def _check_sparse_structure(X: Any) -> None:
         X.check_format(full_check=True)
 
 
-def check_finite(X: Matrix, name: str) -> None:
-    """Raise ValueError, naming row and column, if there is a NaN or an infinity."""
+def check_finite(X: Matrix, name: str, first_row: int = 0) -> None:
+    """Raise ValueError, naming row and column, if there is a NaN or an infinity; X may begin at some row of another."""
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # one fast pass; an overflowing sum of finite values is sorted out below
@@ -64,7 +64,7 @@ def check_finite(X: Matrix, name: str) -> None:
         row, column = (int(i) for i in np.unravel_index(bad[0], X.shape))
     value = "NaN" if np.isnan(values.flat[bad[0]]) else "infinity"
     raise ValueError(
-        f"Input {name} contains {value} at row {row}, column {column}; every value must be finite. "
+        f"Input {name} contains {value} at row {first_row + row}, column {column}; every value must be finite. "
         "Drop such rows or fill them, for example with sklearn.impute.SimpleImputer."
     )
 

@@ -98,13 +98,15 @@ class Kernel:
         check_finite(K, "kernel(X, Y)")
         return K
 
-    def values(self, X: Matrix, vectors: Matrix, support: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def values(
+        self, X: Matrix, vectors: Matrix, support: NDArray[np.int64], first_row: int = 0
+    ) -> NDArray[np.float64] | None:
         """Return k(X, support vectors) where Python has it (precomputed, callable), else None."""
         if callable(self.kind):
             return self.called(X, vectors)
         if self.precomputed:
-            columns = np.ascontiguousarray(X[:, support], dtype=np.float64)
-            check_finite(columns, "X, in its columns of support vectors,")
+            columns = X.take(support, axis=1).astype(np.float64, copy=False)
+            check_finite(columns, "X, in its columns of support vectors,", first_row)
             return columns
         return None
 

@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from polymargin import _core
+from polymargin._blocks import row_blocks
 from polymargin._callbacks import HAVE_CALLBACKS, CallbackSupportMixin, FitTasks, with_callbacks
 from polymargin._memory import budget_bytes
 from polymargin._progress import progress_bar
@@ -32,6 +33,8 @@ from polymargin.machines._data import Matrix, checked_examples, core_data
 from polymargin.machines._kept import KeepsState, Kept
 from polymargin.machines._kernel import KERNELS, Kernel, SharedKernel, resolve_gamma
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
+
+_CACHED_VALUES = 1 << 18  # kernel values that are read at once
 
 
 @contextmanager
@@ -396,12 +399,21 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         out = np.tile(np.asarray(self.intercept_, dtype=np.float64), (X.shape[0], 1))
         if X.shape[0] == 0 or len(self.support_) == 0:
             return out
-        values = self._kernel.values(X, self.support_vectors_, self.support_)
-        if values is None:
+        kernel = self._kernel
+        if not (kernel.precomputed or callable(kernel.kind)):
             return self._add_scores(X, np.arange(X.shape[0]), self.dual_coef_, self._blocks(), out)
-        for (begin, end), columns in self._blocks():
-            part = self.dual_coef_[: len(columns), begin:end]
-            out[:, columns] += values[:, begin:end] @ part.T
+
+        def add(rows: slice) -> None:
+            values = kernel.values(X[rows], self.support_vectors_, self.support_, rows.start)
+            assert values is not None
+            scores = out[rows]
+            for (begin, end), columns in self._blocks():
+                scores[:, columns] += values[:, begin:end] @ self.dual_coef_[: len(columns), begin:end].T
+
+        # A function is called once. Values that are there are copied while they fit into the cache.
+        step = X.shape[0] if callable(kernel.kind) else max(1, _CACHED_VALUES // len(self.support_))
+        with row_blocks(self.n_jobs) as blocks:
+            blocks.each(add, X.shape[0], step)
         return out
 
 
