@@ -17,6 +17,8 @@ constexpr Index kMostFeatures = 512, kExamplesPerFeature = 16;
 /// The part of the kernel that the features may leave out, and the gap of the machine on them: what is better belongs
 /// to the kernel itself.
 constexpr double kLeftOut = 3e-4, kGap = 1e-5;
+/// Loops over the examples, of Newton steps too, after which the start is taken as it is.
+constexpr Index kMostLoops = 200;
 
 LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& features, int threads) {
     const Index n = std::ssize(problem.labels);
@@ -33,6 +35,7 @@ LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& 
     request.start_rows = problem.start_rows;
     request.start_bias = problem.start_bias;
     request.gap = kGap;
+    request.settings.max_visits = kMostLoops * n;
     request.threads = threads;
     return request;
 }
