@@ -26,6 +26,11 @@ class Kept:
     def __contains__(self, key: str) -> bool:
         return key in self._found
 
+    @property
+    def found(self) -> dict[str, Any]:
+        """All findings by name: written to the file of this name under build/, another run goes on from there."""
+        return dict(self._found)
+
     def get(self, key: str, find: Callable[[], Any]) -> Any:
         """Return what was found before, or find it now; it must be what JSON can hold."""
         if key not in self._found:

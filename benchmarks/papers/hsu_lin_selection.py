@@ -105,17 +105,20 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=names, default=list(datasets.SMALL))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--anew", action="store_true", help="forget what earlier runs have done")
+    parser.add_argument("--kept", action="store_true", help="run nothing: show the machines that earlier runs finished")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
     kept = Kept("hsu-lin-selection", options.anew)
     done = {}
     for key in [f"{name}/{method}" for name in options.data for method in hsu_lin.METHODS]:
+        if options.kept and key not in kept:
+            continue
         if key not in kept:
             console.print(f"  {key}", style="dim", highlight=False)
         done[key] = kept.get(key, partial(search, kept, *key.split("/"), options.jobs))
     minutes = sum(found["seconds"] for found in done.values()) / 60
     notes = [f"all searches together: {minutes:.1f} minutes on {options.jobs} threads"]
-    publish("Model selection of Hsu & Lin", options.output, [table(done)], notes=notes, data=done)
+    publish("Model selection of Hsu & Lin", options.output, [table(done)], notes=notes, data=kept.found)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ constexpr Index kMostFeatures = 512, kExamplesPerFeature = 16;
 /// to the kernel itself.
 constexpr double kLeftOut = 3e-4, kGap = 1e-5;
 /// Loops over the examples, of Newton steps too, after which the start is taken as it is.
-constexpr Index kMostLoops = 200;
+constexpr Index kMostLoops = 600;
 
 LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& features, int threads) {
     const Index n = std::ssize(problem.labels);
