@@ -13,7 +13,7 @@ from reference.together import hsu_lin_primal, losses, objective_of_scores
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, certify
 
 MACHINES = [WestonWatkinsSVC, CrammerSingerSVC]
 BIASES = [None, "regularized", "free"]
@@ -540,3 +540,19 @@ def test_many_classes(Machine, bias):
     assert checked.infeasibility < 1e-12
     assert checked.primal - checked.dual < 1e-2 * checked.primal
     assert machine.score(X, y) > 0.99
+
+
+@every_machine
+@every_bias
+def test_wide_kernels_are_solved_in_few_steps_and_as_well(Machine, bias):
+    X, y = random_classes(3, 2100, 3, seed=5)
+    wide = Machine(C=10.0, gamma=0.005, bias=bias).fit(X, y)
+    in_steps = Machine(C=10.0, gamma=0.005, bias=bias, max_iter=10**9).fit(X, y)  # a limit, so steps alone
+    assert wide.converged_
+    assert in_steps.converged_
+    assert wide.n_iter_ < in_steps.n_iter_ / 4
+    for machine in (wide, in_steps):
+        certificate = certify(machine, X, y)
+        assert certificate.duality_gap == pytest.approx(machine.duality_gap_, abs=1e-6)
+    assert wide.dual_objective_ == pytest.approx(in_steps.dual_objective_, rel=1e-3)
+    assert np.mean(wide.predict(X) == in_steps.predict(X)) > 0.99

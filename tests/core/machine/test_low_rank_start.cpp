@@ -52,7 +52,7 @@ bool has_start(const Data& data, const TogetherProblem& problem, double gamma, I
     return start.has_value();
 }
 
-TogetherReport trained(const Data& data, const TogetherProblem& problem, Index max_iterations) {
+TogetherReport trained(const Data& data, const TogetherProblem& problem, Index max_iterations, int threads = 2) {
     TogetherRequest request;
     static_cast<TogetherProblem&>(request) = problem;
     request.data = data.x.dense();
@@ -60,6 +60,7 @@ TogetherReport trained(const Data& data, const TogetherProblem& problem, Index m
     request.order = data.order;
     request.budget_bytes = kAmple;
     request.settings.max_iterations = max_iterations;
+    request.threads = threads;
     Control control(60.0);
     return train_together(request, plain::blas(), control);
 }
@@ -79,6 +80,24 @@ TEST(wide_kernels_start_near_the_optimum) {
             CHECK(near.objectives.primal >= far.objectives.dual * (1.0 - 1e-6));
         }
     }
+}
+
+TEST(starts_do_not_depend_on_the_threads) {
+    const Data data(750);
+    const auto problem = problem_of(data, CrammerSinger(), BiasKind::regularized, 100.0);
+    const auto one = trained(data, problem, -1, 1), three = trained(data, problem, -1, 3);
+    CHECK(one.rows == three.rows && one.iterations == three.iterations);
+}
+
+TEST(a_start_goes_on_from_the_last) {
+    const Data data(750);
+    auto problem = problem_of(data, WestonWatkins(), BiasKind::regularized, 100.0);
+    const auto first = trained(data, problem, -1);
+    problem.start_support = first.support;
+    problem.start_rows = first.rows;
+    const auto again = trained(data, problem, -1);
+    CHECK(again.status == Status::converged);
+    CHECK_CLOSE(again.objectives.dual / first.objectives.dual, 1.0, 1e-4);
 }
 
 TEST(other_machines_start_where_they_are_told) {
