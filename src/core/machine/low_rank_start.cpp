@@ -11,9 +11,9 @@ namespace polymargin {
 namespace {
 
 /// Fewer examples are solved quickly in any way.
-constexpr Index kLeastExamples = 2048;
+constexpr Index kLeastExamples = 256;
 /// So many features at most, and so many examples for each at least.
-constexpr Index kMostFeatures = 512, kExamplesPerFeature = 16;
+constexpr Index kMostFeatures = 512, kExamplesPerFeature = 4;
 /// The part of the kernel that the features may leave out, and the gap of the machine on them: what is better belongs
 /// to the kernel itself.
 constexpr double kLeftOut = 3e-4, kGap = 1e-5;
@@ -36,6 +36,7 @@ LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& 
     request.start_bias = problem.start_bias;
     request.gap = kGap;
     request.settings.max_visits = kMostLoops * n;
+    request.settings.newton_from = kLeastExamples;
     request.threads = threads;
     return request;
 }

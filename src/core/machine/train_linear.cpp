@@ -299,7 +299,8 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, const Blas& b
         solved.visits = solver.visits();
         return solved;
     };
-    if (!part.settings.newton || !ProximalNewton<Loss, Real>::suits(rows, part.problem.classes)) return go_on();
+    const bool newton = part.settings.newton && rows.size() >= part.settings.newton_from;
+    if (!newton || !ProximalNewton<Loss, Real>::suits(rows, part.problem.classes)) return go_on();
     solver.set_bias(free ? largest : weight, shift);
     Solved solved = solve_by_newton(part, solver, rows, free ? mean : weight, shift, blas, control, workers);
     if (solved.status != Status::precision) return solved;

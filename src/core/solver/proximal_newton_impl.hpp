@@ -31,8 +31,6 @@ constexpr int kPatience = 6;
 /// Sums of single precision are taken over by double after so many rows.
 constexpr Index kShort = 1024;
 constexpr Index kMostFeatures = 1024, kMostClasses = 64, kRowsPerFeature = 4;
-/// Fewer are no work for the sequential method either.
-constexpr Index kLeastRows = 2048;
 /// What is kept for all examples and classes, in units of the examples themselves.
 constexpr Index kMostMemory = 4;
 
@@ -98,8 +96,7 @@ bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index class
     using namespace proximal_newton;
     const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
     return rows.features() <= kMostFeatures && classes <= kMostClasses &&
-           rows.size() >= std::max(kLeastRows, kRowsPerFeature * rows.features()) &&
-           rows.size() * each <= kMostMemory * rows.bytes();
+           rows.size() >= kRowsPerFeature * rows.features() && rows.size() * each <= kMostMemory * rows.bytes();
 }
 
 template <RowLoss Loss, class Real>

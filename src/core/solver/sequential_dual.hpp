@@ -24,10 +24,11 @@ namespace polymargin {
 struct SequentialSettings {
     Index max_visits = -1;  ///< of examples; -1: no limit
     std::uint64_t seed = 0;
-    bool shuffling = true;  ///< a random order anew in each loop; if not, the given one
-    bool shrinking = true;  ///< loops over the examples whose coefficients are between their limits, K 2.1
-    bool cooling = true;    ///< these loops go on to a tolerance that falls step by step, K 2.1
-    bool newton = true;     ///< with few features, Newton steps when the gap is small
+    bool shuffling = true;     ///< a random order anew in each loop; if not, the given one
+    bool shrinking = true;     ///< loops over the examples whose coefficients are between their limits, K 2.1
+    bool cooling = true;       ///< these loops go on to a tolerance that falls step by step, K 2.1
+    bool newton = true;        ///< with few features, Newton steps when the gap is small
+    Index newton_from = 2048;  ///< examples; fewer are no work for loops either, unless C is large
 };
 
 /// The sequential dual method for linear machines (K 2 and 3): one example after the other gets the row of coefficients

@@ -41,6 +41,7 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         "bias": [StrOptions({"regularized", "free"}), None],
         "solver": [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})],
     }
+    _useful_matrices = 2  # the kernel's, and that of the features that a wide one is made of
     _kept = KernelMachine._kept | LINEAR_KEPT
 
     def __init__(

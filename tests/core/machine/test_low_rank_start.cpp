@@ -101,7 +101,7 @@ TEST(a_start_goes_on_from_the_last) {
 }
 
 TEST(other_machines_start_where_they_are_told) {
-    const Data data(750), small(100);
+    const Data data(750), small(80);
     const auto problem = problem_of(data, CrammerSinger(), BiasKind::regularized, 1.0);
     CHECK(has_start(data, problem, 0.01));
     CHECK(!has_start(data, problem, 30.0));
