@@ -12,8 +12,9 @@ namespace {
 
 /// Fewer examples are solved quickly in any way.
 constexpr Index kLeastExamples = 256;
-/// So many features at most, and so many examples for each at least.
-constexpr Index kMostFeatures = 512, kExamplesPerFeature = 4;
+/// Features are few if they cost nothing, or if there are many examples for each; never more than so many, nor of few
+/// examples.
+constexpr Index kCheapFeatures = 128, kMostFeatures = 512, kManyExamples = 10, kFewExamples = 4;
 /// The part of the kernel that the features may leave out, and the gap of the machine on them: what is better belongs
 /// to the kernel itself.
 constexpr double kLeftOut = 3e-4, kGap = 1e-5;
@@ -60,7 +61,8 @@ TogetherStart start_of(const LinearReport& report, Index classes) {
 template <class Real>
 std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, GramStore<Real>& store, const Blas& blas,
                                             Control& control) {
-    const Index n = store.size(), most = std::min(kMostFeatures, n / kExamplesPerFeature);
+    const Index n = store.size();
+    const Index most = std::min({kMostFeatures, n / kFewExamples, std::max(kCheapFeatures, n / kManyExamples)});
     const bool soft = std::ranges::all_of(problem.upper, [](double c) { return std::isfinite(c); });
     const auto bytes = static_cast<Index>(sizeof(double)) * n * (2 * most + 4 * problem.classes);
     if (n < kLeastExamples || !soft || bytes > store.unused_bytes()) return std::nullopt;
