@@ -55,10 +55,11 @@ std::vector<double> packed(const Buffer<double>& values, Index rows, Index strid
 template <class Real>
 KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share) {
     const Index n = store.size();
-    const auto table = store.open({0, n}, {0, n});
+    const auto table = store.shared({0, n});
+    const auto& engine = store.engine();
     Buffer<double> values(n * most);
     std::vector<double> left(n), column(n);
-    for (Index i = 0; i < n; ++i) left[i] = std::max(0.0, static_cast<double>(table->row(i)[i]));
+    for (Index i = 0; i < n; ++i) left[i] = std::max(0.0, engine.kernel().diagonal(engine.row_points().norms()[i]));
     double spread = 0.0;
     for (Index rank = 0; rank <= most; ++rank) {
         const double open = std::accumulate(left.begin(), left.end(), 0.0);
@@ -67,6 +68,8 @@ KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share
         if (rank == most || open > spread * line(rank, most, share) || store.control().stop_requested()) break;
         const Index pivot = std::ranges::max_element(left) - left.begin();
         if (!(left[pivot] > 0.0)) break;
+        store.request(table, std::span(&pivot, 1));
+        if (!store.fulfil()) break;
         std::copy_n(table->row(pivot), n, column.begin());
         const std::vector<double> row(values.data() + pivot * most, values.data() + pivot * most + rank);
         const double scale = 1.0 / std::sqrt(left[pivot]);

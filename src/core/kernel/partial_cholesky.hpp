@@ -15,7 +15,7 @@ struct KernelFeatures {
 /// Cholesky's method on the kernel matrix, `K ~ G G'`, the example that is farthest from the span of those before it
 /// next, until what is left of the trace is at most this share of what one column leaves: values that are nearly all
 /// the same differ by little. No features if `most` columns would not do, which shows before all of them are there, nor
-/// of a kernel whose diagonal is not positive. The store must have the whole matrix.
+/// of a kernel whose diagonal is not positive. Of the kernel only the rows of these examples are computed.
 template <class Real>
 [[nodiscard]] KernelFeatures partial_cholesky(GramStore<Real>& store, Index most, double share);
 

@@ -15,11 +15,24 @@ constexpr Index kLeastExamples = 256;
 /// Features are few if they cost nothing, or if there are many examples for each; never more than so many, nor of few
 /// examples.
 constexpr Index kCheapFeatures = 128, kMostFeatures = 512, kManyExamples = 10, kFewExamples = 4;
+/// Where kernel rows have to be computed, steps ask for few of them unless the kernel is very wide; a start needs those
+/// of all its support vectors.
+constexpr Index kFewFeatures = 64;
 /// The part of the kernel that the features may leave out, and the gap of the machine on them: what is better belongs
 /// to the kernel itself.
 constexpr double kLeftOut = 3e-4, kGap = 1e-5;
 /// Loops over the examples, of Newton steps too, after which the start is taken as it is.
 constexpr Index kMostLoops = 600;
+
+/// How many features are few, and fit.
+template <class Real>
+Index most_features(const GramStore<Real>& store, Index classes) {
+    constexpr Index number = sizeof(double);
+    const Index n = store.size(), bytes = store.unused_bytes() / n - 4 * number * classes;
+    if (!store.whole()) return std::min<Index>(kFewFeatures, bytes / (2 * number + sizeof(Real)));
+    return std::min(
+        {kMostFeatures, n / kFewExamples, std::max(kCheapFeatures, n / kManyExamples), bytes / (2 * number)});
+}
 
 LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& features, int threads) {
     const Index n = std::ssize(problem.labels);
@@ -62,10 +75,10 @@ template <class Real>
 std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, GramStore<Real>& store, const Blas& blas,
                                             Control& control) {
     const Index n = store.size();
-    const Index most = std::min({kMostFeatures, n / kFewExamples, std::max(kCheapFeatures, n / kManyExamples)});
     const bool soft = std::ranges::all_of(problem.upper, [](double c) { return std::isfinite(c); });
-    const auto bytes = static_cast<Index>(sizeof(double)) * n * (2 * most + 4 * problem.classes);
-    if (n < kLeastExamples || !soft || bytes > store.unused_bytes()) return std::nullopt;
+    if (n < kLeastExamples || !soft) return std::nullopt;
+    const Index most = most_features(store, problem.classes);
+    if (most < 1) return std::nullopt;
     const KernelFeatures features = partial_cholesky(store, most, kLeftOut);
     if (features.rank == 0) return std::nullopt;
     const LinearRequest request = on_features(problem, features, store.pool().threads());

@@ -15,7 +15,7 @@ struct TogetherStart {
 /// Where to start if the kernel is, but for little, that of a few features, as a wide one is: nearly the optimum of the
 /// linear machine on them, which Newton steps find where steps on one example after the other are slow, and the slower
 /// the larger C. Nothing for another kernel, for few examples, or where memory does not allow it. A start that the
-/// problem comes with is where the linear machine starts. The store must have the whole matrix.
+/// problem comes with is where the linear machine starts.
 template <class Real>
 [[nodiscard]] std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, GramStore<Real>& store,
                                                           const Blas& blas, Control& control);

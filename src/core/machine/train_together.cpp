@@ -41,14 +41,10 @@ void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias
     TogetherPolisher<Loss, Real>(problem, blas, free_bias).run();
 }
 
-template <class Loss, class Real>
-TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, GramStore<Real>& store,
-                              const Points<Real>& points, const Blas& blas, Control& control) {
-    const Index before = store.evaluations();
-    DecompositionSettings settings = request.settings;
-    settings.blas = &blas;
-    if (request.bias == BiasKind::free) settings.gap = 0.0;  // of a proximal step it would say nothing
-    const Index n = points.size();
+/// Have the whole matrix if there may be one, else room for as many rows as a working set needs.
+template <class Real>
+void prepare(GramStore<Real>& store, DecompositionSettings& settings) {
+    const Index n = store.size();
     if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
         if (!store.whole()) {
             store.clear();
@@ -62,9 +58,20 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
         settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
         if (settings.working_set < 2) throw std::invalid_argument("cache_size is too small: not two kernel rows fit");
     }
+}
+
+template <class Loss, class Real>
+TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, GramStore<Real>& store,
+                              const Points<Real>& points, const Blas& blas, Control& control) {
+    const Index before = store.evaluations();
+    const bool free_bias = request.bias == BiasKind::free;
+    DecompositionSettings settings = request.settings;
+    settings.blas = &blas;
+    if (free_bias) settings.gap = 0.0;  // of a proximal step it would say nothing
+    prepare(store, settings);
     // Whoever limits the steps wants to see what they do.
     TogetherStart start{request.start_support, request.start_rows, request.start_bias};
-    if (store.whole() && settings.max_iterations < 0) {
+    if (settings.max_iterations < 0) {
         if (auto nearer = low_rank_start(request, store, blas, control)) start = std::move(*nearer);
     }
     Decomposition<Loss, Real> problem(loss, request.labels, request.upper, request.classes, store, settings, control);
@@ -73,7 +80,7 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
     Status status = Status::converged;
     Index bias_steps = 0;
     bool balanced = true;
-    if (request.bias == BiasKind::free) {
+    if (free_bias) {
         FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())));
         status = free.run(tolerance, start.bias);
         bias_steps = free.steps();
@@ -82,8 +89,8 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
         if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
         status = problem.run(tolerance);
     }
-    if (request.refine && status == Status::converged && store.whole() && n <= kSmallProblem) {
-        polish(problem, blas, request.bias == BiasKind::free, tolerance);
+    if (request.refine && status == Status::converged && store.whole() && store.size() <= kSmallProblem) {
+        polish(problem, blas, free_bias, tolerance);
     }
     TogetherReport report = report_of(problem, store);
     report.evaluations -= before;

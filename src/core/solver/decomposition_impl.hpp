@@ -18,7 +18,7 @@ Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index
       store_(store),
       settings_(settings),
       control_(control),
-      table_(store.open({0, std::ssize(labels)}, {0, std::ssize(labels)})),
+      table_(store.shared({0, std::ssize(labels)})),
       working_(std::ssize(labels), std::min<Index>(settings.working_set, std::ssize(labels))),
       gradient_(classes * stride_),
       beta_(classes * stride_),

@@ -27,6 +27,16 @@ KernelFeatures features_of(const KernelSpec& kernel, const Matrix& x, Index most
     return partial_cholesky(bench.store, most, share);
 }
 
+/// Likewise, but of a store that computes the rows it is asked for and keeps a few.
+KernelFeatures features_of_rows(const KernelSpec& kernel, const Matrix& x, Index most, double share, Index kept) {
+    std::vector<Index> order(x.rows);
+    std::iota(order.begin(), order.end(), Index{0});
+    Workbench<double> bench(kernel, x.dense(), order, kept * padded<double>(x.rows + 1) * Index{sizeof(double)}, 1);
+    const auto features = partial_cholesky(bench.store, most, share);
+    CHECK(!bench.store.whole() && bench.store.evaluations() == features.rank * x.rows);
+    return features;
+}
+
 double product(const KernelFeatures& features, Index i, Index j) {
     const auto row = [&](Index at) { return features.values.begin() + at * features.rank; };
     return std::inner_product(row(i), row(i) + features.rank, row(j), 0.0);
@@ -85,4 +95,13 @@ TEST(kernel_features_do_not_depend_on_the_threads) {
     const auto one = features_of<float>(rbf(0.05), x, 90, 1e-4, 1),
                four = features_of<float>(rbf(0.05), x, 90, 1e-4, 4);
     CHECK(one.rank > 0 && one.values == four.values);
+}
+
+TEST(only_the_rows_of_the_pivots_are_computed) {
+    Random random(64);
+    const Matrix x = fixtures::random_matrix(300, 3, random);
+    const auto whole = features_of<double>(rbf(0.05), x, 100, 1e-3);
+    const auto rows = features_of_rows(rbf(0.05), x, 100, 1e-3, 5);
+    CHECK(rows.rank == whole.rank);
+    for (std::size_t i = 0; i < whole.values.size(); ++i) CHECK_CLOSE(rows.values[i], whole.values[i], 1e-9);
 }

@@ -52,13 +52,14 @@ bool has_start(const Data& data, const TogetherProblem& problem, double gamma, I
     return start.has_value();
 }
 
-TogetherReport trained(const Data& data, const TogetherProblem& problem, Index max_iterations, int threads = 2) {
+TogetherReport trained(const Data& data, const TogetherProblem& problem, Index max_iterations, int threads = 2,
+                       Index budget = kAmple) {
     TogetherRequest request;
     static_cast<TogetherProblem&>(request) = problem;
     request.data = data.x.dense();
     request.kernel = {.type = KernelType::rbf, .gamma = 0.01};
     request.order = data.order;
-    request.budget_bytes = kAmple;
+    request.budget_bytes = budget;
     request.settings.max_iterations = max_iterations;
     request.threads = threads;
     Control control(60.0);
@@ -79,6 +80,20 @@ TEST(wide_kernels_start_near_the_optimum) {
             CHECK_CLOSE(near.objectives.dual / far.objectives.dual, 1.0, 1e-3);
             CHECK(near.objectives.primal >= far.objectives.dual * (1.0 - 1e-6));
         }
+    }
+}
+
+TEST(wide_kernels_whose_matrix_does_not_fit_start_near_the_optimum) {
+    const Data data(750);
+    const Index budget = GramStore<float>::square_bytes(2250) / 2;
+    for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger())}) {
+        const auto problem = problem_of(data, loss, BiasKind::regularized, 10.0);
+        const auto near = trained(data, problem, -1, 2, budget), other = trained(data, problem, -1, 3, budget);
+        const auto far = trained(data, problem, std::numeric_limits<Index>::max(), 2, budget);
+        CHECK(!near.whole_matrix && near.status == Status::converged && far.status == Status::converged);
+        CHECK(near.iterations < far.iterations / 4);
+        CHECK_CLOSE(near.objectives.dual / far.objectives.dual, 1.0, 1e-3);
+        CHECK(near.rows == other.rows);
     }
 }
 
