@@ -39,14 +39,6 @@ class BinaryMachine(KernelMachine):
     def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
         """Yield, for each problem, the support vectors that may take part in it; ``owner`` is their class."""
 
-    def _decide_all(self, scores: Floats) -> Ints:
-        """Return the number of the class that all scores of a row name."""
-        raise NotImplementedError
-
-    def _costs_at_once(self) -> bool:
-        """Whether machines of many costs are one family of problems after the other, and nothing more."""
-        return False
-
     def _folds(self, X: Matrix, training: TrainingSet) -> Ints | None:
         """Return the fold of each example if its decision values are wanted from machines that have not seen it."""
         return None
@@ -98,6 +90,18 @@ class BinaryMachine(KernelMachine):
             beta.append(values[used])
             starts.append(starts[-1] + int(used.sum()))
         return np.array(starts), np.concatenate(support), np.concatenate(beta)
+
+
+class CostPathMachine(BinaryMachine):
+    """A machine of binary problems that can be trained, and judged by its scores, for many costs in one call."""
+
+    @abstractmethod
+    def _costs_at_once(self) -> bool:
+        """Whether machines of many costs are one family of problems after the other, and nothing more."""
+
+    @abstractmethod
+    def _decide_all(self, scores: Floats) -> Ints:
+        """Return the number of the class that all scores of a row name."""
 
 
 def _feasible(beta: Floats, upper: Floats) -> Floats:

@@ -13,7 +13,7 @@ from sklearn.utils import gen_batches
 from polymargin import _core
 from polymargin._memory import budget_bytes
 from polymargin._threads import for_each, thread_count
-from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import checked_weights
 from polymargin.machines._solution import BinarySolution, Floats, Ints
@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 128  # whose kernel values stay in the cache, and whose scores n
 
 
 def classes_for_costs(
-    machine: BinaryMachine,
+    machine: CostPathMachine,
     K: NDArray[Any],
     train: Ints,
     y: NDArray[Any],
@@ -36,7 +36,7 @@ def classes_for_costs(
 
     Parameters
     ----------
-    machine : BinaryMachine
+    machine : CostPathMachine
         With all parameters but C.
     K : array of shape (n, n)
         Kernel values, of which the rows and columns ``train`` are those of the training examples.
@@ -94,7 +94,7 @@ def classes_for_costs(
 
 
 def _decided(
-    machine: BinaryMachine,
+    machine: CostPathMachine,
     K: NDArray[Any],
     rows: Ints,
     bounds: Ints,

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from polymargin._threads import one_blas_thread
 from polymargin.decision import Sigmoids, adag, couple, dag, fit_sigmoids, pair_list, vote_scores, votes
+from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._folds import folds_of
@@ -31,7 +32,7 @@ def _couples(machine: Any) -> bool:
 
 
 @with_shared_documentation
-class OneVsOneSVC(PairMachine):
+class OneVsOneSVC(PairMachine, CostPathMachine):
     r"""One-against-one: a binary support vector machine for each pair of classes.
 
     For classes i < j the machine solves Hsu & Lin (3) on the examples of the two classes, those of i being

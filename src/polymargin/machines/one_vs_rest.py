@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._kernel import Kernel
@@ -19,7 +19,7 @@ from polymargin.machines._solution import Ints, TrainingSet
 
 
 @with_shared_documentation
-class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
+class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
     r"""One-against-all: a binary support vector machine for each class against all others.
 
     For each class m the machine solves Hsu & Lin (1),
@@ -84,11 +84,11 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, BinaryMachine):
 
     _binary = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BinaryMachine._parameter_constraints,
+        **CostPathMachine._parameter_constraints,
         "bias": [StrOptions({"regularized", "free"}), None],
         "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
     }
-    _kept = BinaryMachine._kept | LINEAR_KEPT
+    _kept = CostPathMachine._kept | LINEAR_KEPT
 
     def __init__(
         self,

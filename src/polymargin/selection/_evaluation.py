@@ -17,7 +17,7 @@ from sklearn.metrics._scorer import _PassthroughScorer
 from sklearn.model_selection._validation import _score
 from sklearn.utils.validation import _check_method_params
 
-from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._cost_path import classes_for_costs
 from polymargin.machines._data import Matrix
 from polymargin.selection._plan import Series
@@ -86,7 +86,7 @@ class Evaluation:
     ) -> bool:
         """Do the same by one call for all costs, if nothing but the rate is wanted; False if it cannot be done."""
         plain = isinstance(self.scorer, _PassthroughScorer) and not fold.score_params and not self.with_train_score
-        possible = isinstance(machine, BinaryMachine) and machine._costs_at_once() and machine.time_limit is None
+        possible = isinstance(machine, CostPathMachine) and machine._costs_at_once() and machine.time_limit is None
         if not (plain and possible and np.isfinite(exactness[0])):
             return False
         started = time.perf_counter()
