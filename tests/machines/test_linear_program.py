@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from reference.compare import audit, multipliers, oracle
+from reference.compare import assert_optimal, audit, multipliers, oracle
 from reference.data import digits, iris, overlapping, random_classes, separable, wine
 from reference.kernels import kernel_matrix
 from reference.linear_program import linear_program
@@ -44,14 +44,7 @@ def test_the_optimum_of_the_whole_program(data, kernel, C):
             machine.fit(X, y)
         return
     machine.fit(X, y)
-    assert machine.converged_
-    assert machine.primal_objective_ == pytest.approx(best.dual, rel=1e-7)
-    assert machine.dual_objective_ == pytest.approx(best.dual, rel=1e-7)
-    assert machine.dual_objective_ <= machine.primal_objective_
-    checked = audit(machine, X, y)
-    assert checked.primal == pytest.approx(machine.primal_objective_, rel=1e-9)
-    assert checked.dual == pytest.approx(machine.dual_objective_, rel=1e-9)
-    assert checked.infeasibility < 1e-9
+    assert_optimal(machine, X, y, best.dual, rel=1e-7, infeasibility=1e-9)
 
 
 @pytest.mark.parametrize("gamma", [1.0, 4.0, 8.0, 16.0, 22.6, 64.0])

@@ -1,6 +1,7 @@
 """Read a fitted machine the way its reference is read, whatever machine it is."""
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from reference import certificate, linear_program, together
@@ -101,6 +102,18 @@ def audit(machine, X, y, sample_weight=None):
         dual=together.dual_objective(K, codes, B, margin=margin, bias=bias),
         infeasibility=together.infeasibility(codes, B, b, bound, loss=loss, bias=bias),
     )
+
+
+def assert_optimal(machine, X, y, best, *, rel, infeasibility):
+    """Check the objectives that a fitted ``machine`` names against the ``best`` ones and against its coefficients."""
+    assert machine.converged_
+    assert machine.primal_objective_ == pytest.approx(best, rel=rel)
+    assert machine.dual_objective_ == pytest.approx(best, rel=rel)
+    assert machine.dual_objective_ <= machine.primal_objective_
+    checked = audit(machine, X, y)
+    assert checked.primal == pytest.approx(machine.primal_objective_, rel=1e-9)
+    assert checked.dual == pytest.approx(machine.dual_objective_, rel=1e-9)
+    assert checked.infeasibility < infeasibility
 
 
 def offsets_are_unique(machine, y, bound):
