@@ -18,7 +18,7 @@ constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 constexpr double kFlat = 1e-12;
 
 /// Steps for each variable before the first jump.
-constexpr Index kPatience = 2;
+constexpr Index kPatience = 1;
 /// Jumps in a row, each blocked by a bound, at first and at most.
 constexpr int kFirstJumps = 4, kMostJumps = 64;
 /// What a step takes for each variable, if a multiplication of a factorisation takes 1.
