@@ -162,10 +162,10 @@ def main() -> None:
     notes = [f"all searches together: {minutes:.1f} minutes on {options.jobs} threads"]
     tables = [table(done)]
     if options.folds > 1:
-        others = {
-            key: [chosen(f"{key}/{FOLDS}{seed}" if seed else key)["rate"] for seed in range(options.folds)]
-            for key in short_of_the_paper(done)
-        }
+        others = {}
+        for key in short_of_the_paper(done):
+            divisions = [key, *(f"{key}/{FOLDS}{seed}" for seed in range(1, options.folds))]
+            others[key] = [chosen(each)["rate"] for each in divisions if each in kept or not options.kept]
         tables.append(folds_table(others))
     publish("Model selection of Hsu & Lin", options.output, tables, notes=notes, data=kept.found)
 
