@@ -211,6 +211,17 @@ TEST(newton_steps_end_with_weights_of_their_own) {
     });
 }
 
+TEST(newton_steps_are_for_as_many_examples_as_the_settings_say) {
+    const LinearProblem problem(8, 1500, 10, 0.6, 377, 0.1);
+    auto request = request_for(problem, CrammerSinger(), BiasKind::none, 1e-3);
+    const auto usual = run(request);
+    request.settings.newton_from = 1500;
+    const auto newton = run(request);
+    request.settings.newton = false;
+    const auto plain = run(request);
+    CHECK(usual.weights == plain.weights && newton.weights != plain.weights);
+}
+
 TEST(linear_machines_are_those_of_the_linear_kernel) {
     const LinearProblem problem(3, 60, 5, 1.0, 374);
     for_machines([&](const LinearLoss& loss, BiasKind bias) {
