@@ -1,9 +1,8 @@
 #include "linear/weights.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "support/multiversion.hpp"
+#include "support/vectors.hpp"
 
 namespace polymargin {
 namespace {
@@ -11,32 +10,10 @@ namespace {
 /// Half a cache line: what AVX2 holds, and what the widest processors do two of at a time.
 constexpr int kBytes = 32;
 template <class Real>
-constexpr int kLanes = kBytes / static_cast<int>(sizeof(Real));
+constexpr int kLanes = Vectors<Real, kBytes>::count;
 
 template <class Real>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-    using Type = float __attribute__((vector_size(kBytes)));
-};
-template <>
-struct VectorOf<double> {
-    using Type = double __attribute__((vector_size(kBytes)));
-};
-template <class Real>
-using Vector = typename VectorOf<Real>::Type;
-
-template <class Real>
-POLYMARGIN_INLINE Vector<Real> load(const Real* from) {
-    Vector<Real> v;
-    std::memcpy(&v, from, sizeof v);
-    return v;
-}
-
-template <class Real>
-POLYMARGIN_INLINE void store(Real* to, const Vector<Real>& v) {
-    std::memcpy(to, &v, sizeof v);
-}
+using Vector = typename Vectors<Real, kBytes>::Reals;
 
 /// A matrix of weights, of which a pass uses some neighbouring vectors of each row.
 template <class Real>
@@ -60,7 +37,7 @@ template <int N, class Real>
 POLYMARGIN_INLINE void products_of(const Strip<Real>& w, const Row<Real>& x, Real* out) {
     Vector<Real> sum[N] = {}, second[N] = {};
     const auto step = [&](Vector<Real>(&into)[N], Index p, const Real* row) {
-        for (int v = 0; v < N; ++v) into[v] += x.values[p] * load(row + v * kLanes<Real>);
+        for (int v = 0; v < N; ++v) into[v] += x.values[p] * load<kBytes>(row + v * kLanes<Real>);
     };
     Index p = 0;
     if (x.columns == nullptr) {
@@ -78,17 +55,17 @@ POLYMARGIN_INLINE void products_of(const Strip<Real>& w, const Row<Real>& x, Rea
         }
         for (; p < x.count; ++p) step(sum, p, w.values + static_cast<Index>(x.columns[p]) * w.width);
     }
-    for (int v = 0; v < N; ++v) store(out + v * kLanes<Real>, sum[v] + second[v]);
+    for (int v = 0; v < N; ++v) store<kBytes>(out + v * kLanes<Real>, sum[v] + second[v]);
 }
 
 template <int N, class Real>
 POLYMARGIN_INLINE void add_to(const Strip<Real>& w, const Row<Real>& x, const Real* by) {
     Vector<Real> change[N];
-    for (int v = 0; v < N; ++v) change[v] = load(by + v * kLanes<Real>);
+    for (int v = 0; v < N; ++v) change[v] = load<kBytes>(by + v * kLanes<Real>);
     const auto step = [&](Real value, Real* row) {
         for (int v = 0; v < N; ++v) {
             Real* at = row + v * kLanes<Real>;
-            store(at, load(at) + value * change[v]);
+            store<kBytes>(at, load<kBytes>(at) + value * change[v]);
         }
     };
     // Stores might change anything: keep what does not change at hand.

@@ -1,8 +1,7 @@
 #include "solver/example_block.hpp"
 
 #include "solver/accumulate.hpp"
-#include "solver/vectors.hpp"
-#include "support/multiversion.hpp"
+#include "support/vectors.hpp"
 
 namespace polymargin {
 namespace {
@@ -21,48 +20,36 @@ struct ClassPass {
     Index count;
 };
 
-template <class Real>
+template <int Bytes, class Real>
 POLYMARGIN_INLINE void run(const ClassPass<Real>& p) {
-    for (Index t = 0; t < p.count; t += kLanes<Real>) {
-        const auto g = load(p.gradient + t) + (p.by * load(p.row + t) + p.shift);
-        store(p.gradient + t, g);
-        const auto top = g + load(p.fall + t), highest = load(p.highest + t);
-        store(p.highest + t, top > highest ? top : highest);
-        const auto bottom = g + load(p.grow + t), lowest = load(p.lowest + t);
-        store(p.lowest + t, bottom < lowest ? bottom : lowest);
+    for (Index t = 0; t < p.count; t += Vectors<Real, Bytes>::count) {
+        const auto g = load<Bytes>(p.gradient + t) + (p.by * load<Bytes>(p.row + t) + p.shift);
+        store<Bytes>(p.gradient + t, g);
+        const auto top = g + load<Bytes>(p.fall + t), highest = load<Bytes>(p.highest + t);
+        store<Bytes>(p.highest + t, top > highest ? top : highest);
+        const auto bottom = g + load<Bytes>(p.grow + t), lowest = load<Bytes>(p.lowest + t);
+        store<Bytes>(p.lowest + t, bottom < lowest ? bottom : lowest);
     }
 }
 
-template <class Real>
+template <int Bytes, class Real>
 POLYMARGIN_INLINE Found<Real> largest_difference(const Real* highest, const Real* lowest, Index width) {
-    using V = Vectors<Real>;
+    using V = Vectors<Real, Bytes>;
     typename V::Ints index = V::lanes;
-    Best<Real> best[kChains];
+    Best<Real, Bytes> best[kChains];
     for (int c = 0; c < kChains; ++c) best[c] = {typename V::Reals{}, index};
-    for (Index t = 0; t < width; t += kStep<Real>) {
+    for (Index t = 0; t < width; t += kChains * V::count) {
         for (int c = 0; c < kChains; ++c) {
-            const Index p = t + kLanes<Real> * c;
-            const auto difference = load(lowest + p) - load(highest + p);  // negated: the smallest is wanted
+            const Index p = t + V::count * c;
+            const auto difference =
+                load<Bytes>(lowest + p) - load<Bytes>(highest + p);  // negated: the smallest is wanted
             const auto better = difference < best[c].value;
             best[c].value = better ? difference : best[c].value;
             best[c].at = better ? index : best[c].at;
-            index += kLanes<Real>;
+            index += V::count;
         }
     }
     return smallest(best[0], best[1]);
-}
-
-POLYMARGIN_MULTIVERSION void versioned_pass(const ClassPass<float>& pass) {
-    run(pass);
-}
-POLYMARGIN_MULTIVERSION void versioned_pass(const ClassPass<double>& pass) {
-    run(pass);
-}
-POLYMARGIN_MULTIVERSION Found<float> versioned_largest(const float* highest, const float* lowest, Index width) {
-    return largest_difference(highest, lowest, width);
-}
-POLYMARGIN_MULTIVERSION Found<double> versioned_largest(const double* highest, const double* lowest, Index width) {
-    return largest_difference(highest, lowest, width);
 }
 
 }  // namespace
@@ -125,8 +112,16 @@ void ExampleBlock<Real>::measure(Index s) {
 template <class Real>
 void ExampleBlock<Real>::add(Index s, Index m, Real by) {
     const Index at = m * stride_;
-    versioned_pass({kernel(s), by, by * static_cast<Real>(weight_), gradient_.data() + at, grow_.data() + at,
-                    fall_.data() + at, highest_.data(), lowest_.data(), width()});
+    const ClassPass<Real> pass{kernel(s),
+                               by,
+                               by * static_cast<Real>(weight_),
+                               gradient_.data() + at,
+                               grow_.data() + at,
+                               fall_.data() + at,
+                               highest_.data(),
+                               lowest_.data(),
+                               width()};
+    with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { run<bytes>(pass); });
 }
 
 template <class Real>
@@ -154,7 +149,9 @@ void ExampleBlock<Real>::refresh() {
 template <class Real>
 Index ExampleBlock<Real>::next(double tolerance) {
     while (true) {
-        const Found<Real> found = versioned_largest(highest_.data(), lowest_.data(), width());
+        const Found<Real> found = with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED {
+            return largest_difference<bytes>(highest_.data(), lowest_.data(), width());
+        });
         if (!(-found.value > tolerance)) return -1;
         measure(found.at);
         const Real exact = highest_.data()[found.at] - lowest_.data()[found.at];

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "solver/smo_jump.hpp"
-#include "solver/vectors.hpp"
-#include "support/multiversion.hpp"
+#include "support/vectors.hpp"
 
 namespace polymargin {
 namespace {
@@ -32,12 +30,12 @@ struct First {
 
 /// f += step (row_i - row_j); the variable with the lowest f among those that may grow, and the highest f among those
 /// that may fall.
-template <class Real>
+template <int Bytes, class Real>
 POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Real* row_i, const Real* row_j,
                                                 Real step) {
-    using V = Vectors<Real>;
+    using V = Vectors<Real, Bytes>;
     typename V::Ints index = V::lanes;
-    Best<Real> lowest[kChains];
+    Best<Real, Bytes> lowest[kChains];
     typename V::Reals highest[kChains];
     for (int c = 0; c < kChains; ++c) {
         lowest[c] = {typename V::Reals{} + kInfinity<Real>, index};
@@ -46,33 +44,33 @@ POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Rea
     Real* f = block.f.data();
     const Real* up = block.up.data();
     const Real* low = block.low.data();
-    for (Index t = 0; t < block.width; t += kStep<Real>) {
+    for (Index t = 0; t < block.width; t += kChains * V::count) {
         for (int c = 0; c < kChains; ++c) {
-            const Index p = t + kLanes<Real> * c;
-            const auto value = load(f + p) + step * (load(row_i + p) - load(row_j + p));
-            std::memcpy(f + p, &value, sizeof value);
-            const auto candidate = value + load(up + p);
+            const Index p = t + V::count * c;
+            const auto value = load<Bytes>(f + p) + step * (load<Bytes>(row_i + p) - load<Bytes>(row_j + p));
+            store<Bytes>(f + p, value);
+            const auto candidate = value + load<Bytes>(up + p);
             const auto better = candidate < lowest[c].value;
             lowest[c].value = better ? candidate : lowest[c].value;
             lowest[c].at = better ? index : lowest[c].at;
-            const auto other = value + load(low + p);
+            const auto other = value + load<Bytes>(low + p);
             highest[c] = other > highest[c] ? other : highest[c];
-            index += kLanes<Real>;
+            index += V::count;
         }
     }
     const auto top = highest[0] > highest[1] ? highest[0] : highest[1];
     First<Real> first{smallest(lowest[0], lowest[1]), top[0]};
-    for (int l = 1; l < kLanes<Real>; ++l) first.highest = top[l] > first.highest ? top[l] : first.highest;
+    for (int l = 1; l < V::count; ++l) first.highest = top[l] > first.highest ? top[l] : first.highest;
     return first;
 }
 
 /// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature. Negated, so
 /// that the largest is the smallest.
-template <class Real>
+template <int Bytes, class Real>
 POLYMARGIN_INLINE Found<Real> choose_second(const SmoBlock<Real>& block, Index i, Real lowest) {
-    using V = Vectors<Real>;
+    using V = Vectors<Real, Bytes>;
     typename V::Ints index = V::lanes;
-    Best<Real> best[kChains];
+    Best<Real, Bytes> best[kChains];
     for (int c = 0; c < kChains; ++c) best[c] = {typename V::Reals{}, index};
     const Real* row = block.kernel.data() + i * block.stride;
     const Real* f = block.f.data();
@@ -81,18 +79,18 @@ POLYMARGIN_INLINE Found<Real> choose_second(const SmoBlock<Real>& block, Index i
     const Real own = diagonal[i];
     const typename V::Reals zero = {};
     const auto flat = zero + static_cast<Real>(kFlat);
-    for (Index t = 0; t < block.width; t += kStep<Real>) {
+    for (Index t = 0; t < block.width; t += kChains * V::count) {
         for (int c = 0; c < kChains; ++c) {
-            const Index p = t + kLanes<Real> * c;
-            auto difference = load(f + p) + load(low + p) - lowest;
+            const Index p = t + V::count * c;
+            auto difference = load<Bytes>(f + p) + load<Bytes>(low + p) - lowest;
             difference = difference > zero ? difference : zero;
-            auto curvature = own + load(diagonal + p) - Real(2) * load(row + p);
+            auto curvature = own + load<Bytes>(diagonal + p) - Real(2) * load<Bytes>(row + p);
             curvature = curvature > flat ? curvature : flat;
             const auto gain = -difference * (difference / curvature);
             const auto better = gain < best[c].value;
             best[c].value = better ? gain : best[c].value;
             best[c].at = better ? index : best[c].at;
-            index += kLanes<Real>;
+            index += V::count;
         }
     }
     return smallest(best[0], best[1]);
@@ -105,17 +103,17 @@ POLYMARGIN_INLINE void set_variable(SmoBlock<Real>& block, Index t, double value
     block.low.data()[t] = value > block.lower.data()[t] ? Real(0) : -kInfinity<Real>;
 }
 
-template <class Real>
+template <int Bytes, class Real>
 POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index max_iterations) {
     for (Index t = 0; t < block.size; ++t) set_variable(block, t, block.beta.data()[t]);
     const Real* kernel = block.kernel.data();
     SmoResult result;
-    First<Real> first = update_and_choose(block, kernel, kernel, Real(0));
+    First<Real> first = update_and_choose<Bytes>(block, kernel, kernel, Real(0));
     while (true) {
         result.violation = static_cast<double>(first.highest) - first.lowest.value;
         if (!(result.violation > tolerance) || result.iterations >= max_iterations) return result;
         const Index i = first.lowest.at;
-        const Found<Real> second = choose_second(block, i, first.lowest.value);
+        const Found<Real> second = choose_second<Bytes>(block, i, first.lowest.value);
         if (!(second.value < Real(0))) return result;
         const Index j = second.at;
         const Real* row_i = kernel + i * block.stride;
@@ -133,16 +131,9 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
         // A variable that meets its bound gets the bound itself, not the bound plus rounding.
         set_variable(block, i, step == room_i ? block.upper.data()[i] : block.beta.data()[i] + step);
         set_variable(block, j, step == room_j ? block.lower.data()[j] : block.beta.data()[j] - step);
-        first = update_and_choose(block, row_i, row_j, static_cast<Real>(step));
+        first = update_and_choose<Bytes>(block, row_i, row_j, static_cast<Real>(step));
         ++result.iterations;
     }
-}
-
-POLYMARGIN_MULTIVERSION SmoResult versioned_run(SmoBlock<float>& block, double tolerance, Index max_iterations) {
-    return run(block, tolerance, max_iterations);
-}
-POLYMARGIN_MULTIVERSION SmoResult versioned_run(SmoBlock<double>& block, double tolerance, Index max_iterations) {
-    return run(block, tolerance, max_iterations);
 }
 
 }  // namespace
@@ -177,7 +168,8 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
     while (true) {
         const Index left = max_iterations - all.iterations;
         const Index most = blas != nullptr ? std::min(left, patience) : left;
-        const SmoResult some = versioned_run(block, tolerance, most);
+        const SmoResult some =
+            with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { return run<bytes>(block, tolerance, most); });
         all = {all.iterations + some.iterations, some.violation, some.unbounded};
         if (some.iterations < most || all.iterations >= max_iterations) return all;
         using Outcome = typename SmoJump<Real>::Outcome;

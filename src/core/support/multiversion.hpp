@@ -13,7 +13,8 @@
 
 /// Helpers of multi-versioned functions must be inlined to share the caller's instruction set.
 #if defined(__GNUC__)
-#define POLYMARGIN_INLINE inline __attribute__((always_inline))
+#define POLYMARGIN_INLINED __attribute__((always_inline))
 #else
-#define POLYMARGIN_INLINE inline
+#define POLYMARGIN_INLINED
 #endif
+#define POLYMARGIN_INLINE inline POLYMARGIN_INLINED
