@@ -86,12 +86,29 @@ BinaryFamily family_from(const Array<const Index, nb::shape<-1, 6>>& problems, c
 nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>>& problems,
                      const Vector<double>& upper, const std::optional<nb::tuple>& start,
                      const std::optional<Vector<Index>>& folds, bool refine, double tolerance, Index max_iterations,
-                     double time_limit, const nb::object& progress, const std::optional<Vector<double>>& costs) {
+                     double time_limit, const nb::object& progress) {
     BinaryFamily family = family_from(problems, upper, start, tolerance, max_iterations);
     if (folds) family.folds.assign(folds->data(), folds->data() + folds->size());
-    if (costs) family.costs.assign(costs->data(), costs->data() + costs->size());
     family.refine = refine;
     Control control(time_limit);
+    TrainReport report;
+    run_without_gil([&] { report = train(session.kernel, family, control); }, control, progress);
+    return to_python(report);
+}
+
+nb::dict bound_train_paths(Session& session, const Array<const Index, nb::shape<-1, 6>>& problems,
+                           const Array<const double, nb::shape<-1, -1>>& upper, const Vector<double>& costs,
+                           double tolerance, Index max_iterations, const nb::object& progress) {
+    BinaryFamily family;
+    family.problems = problems_from(problems);
+    for (std::size_t row = 0; row < upper.shape(0); ++row) {
+        family.paths.emplace_back(std::span(costs.data(), costs.size()),
+                                  std::span(upper.data() + row * upper.shape(1), upper.shape(1)));
+    }
+    family.refine = false;
+    family.settings.tolerance = tolerance;
+    family.settings.max_iterations = max_iterations;
+    Control control;
     TrainReport report;
     run_without_gil([&] { report = train(session.kernel, family, control); }, control, progress);
     return to_python(report);
@@ -102,10 +119,13 @@ nb::dict bound_train(Session& session, const Array<const Index, nb::shape<-1, 6>
 void bind_train(nb::class_<Session>& session) {
     session.def("train", &bound_train, nb::arg("problems"), nb::arg("upper"), nb::arg("start").none(),
                 nb::arg("folds").none(), nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"),
-                nb::arg("time_limit"), nb::arg("progress").none(), nb::arg("costs").none() = nb::none(),
+                nb::arg("time_limit"), nb::arg("progress").none(),
                 "Solve binary problems; returns their solutions side by side. With a fold for each example, also each "
-                "example's decision values by the machines without its fold. With costs, ascending factors of the "
-                "bounds, the solutions for each of them, those for the first one first.");
+                "example's decision values by the machines without its fold.");
+    session.def("train_paths", &bound_train_paths, nb::arg("problems"), nb::arg("upper"), nb::arg("costs"),
+                nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("progress").none(),
+                "Solve binary problems for ascending costs, which are factors of the bounds, and this for each row of "
+                "bounds; returns the solutions side by side, those of the first row and its first cost first.");
 }
 
 }  // namespace polymargin::bindings

@@ -50,9 +50,14 @@ class KernelSession:
 
     def __init__(self, data: Data, kernel: Kernel, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_bound: float, tolerance: float, whole: bool, budget_bytes: int, threads: int, rough: bool = False) -> None: ...
 
-    def train(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: tuple | None, folds: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> dict:
+    def train(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: tuple | None, folds: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None) -> dict:
         """
-        Solve binary problems; returns their solutions side by side. With a fold for each example, also each example's decision values by the machines without its fold. With costs, ascending factors of the bounds, the solutions for each of them, those for the first one first.
+        Solve binary problems; returns their solutions side by side. With a fold for each example, also each example's decision values by the machines without its fold.
+        """
+
+    def train_paths(self, problems: Annotated[NDArray[numpy.int64], dict(shape=(None, 6), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float, max_iterations: int, progress: object | None) -> dict:
+        """
+        Solve binary problems for ascending costs, which are factors of the bounds, and this for each row of bounds; returns the solutions side by side, those of the first row and its first cost first.
         """
 
     def train_together(self, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, gap: float, refine: bool, tolerance: float, max_iterations: int, time_limit: float, progress: object | None) -> dict:

@@ -34,8 +34,8 @@ def progress_bar(title: str, verbose: int, measure: str = "violation") -> Iterat
 
 
 @contextmanager
-def count_bar(title: str, verbose: int, total: int, unit: str) -> Iterator[Callable[[], None] | None]:
-    """Yield a function that counts one more of ``total``, drawing a bar with the time left, or None when silent."""
+def count_bar(title: str, verbose: int, total: int, unit: str) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that counts some more of ``total``, drawing a bar with the time left, or None when silent."""
     if not verbose:
         yield None
         return
@@ -60,4 +60,4 @@ def count_bar(title: str, verbose: int, total: int, unit: str) -> Iterator[Calla
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:  # standard output is for results
         task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
+        yield lambda count: bar.advance(task, count)

@@ -79,7 +79,8 @@ template <class Real>
 void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
     // A task is one tile of an upper triangle, so that the work is even.
     struct Tile {
-        Square square;
+        Range square;
+        Real* values;
         Range rows, columns;
     };
     Index entries = 0;
@@ -89,29 +90,35 @@ void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
     for (const Range range : ranges) {
         const Index stride = padded<Real>(range.size());
         squares_.push_back({range, stride, values});
-        values += range.size() * stride;
         const auto parts = even_parts(range, kSymmetricTile);
         for (std::size_t r = 0; r < parts.size(); ++r) {
-            for (std::size_t c = r; c < parts.size(); ++c) tiles.push_back({squares_.back(), parts[r], parts[c]});
+            for (std::size_t c = r; c < parts.size(); ++c) tiles.push_back({range, values, parts[r], parts[c]});
         }
+        values += range.size() * stride;
         evaluations_ += range.size() * (range.size() + 1) / 2;
     }
     std::vector<Index> all(size());
     std::iota(all.begin(), all.end(), Index{0});
     pool_->for_each(std::ssize(tiles), [&](Index task) {
         if (control_->stop_requested()) return;
-        const auto& [square, rows, columns] = tiles[task];
-        const auto at = [&](Index r, Index c) {
-            return square.values + (r - square.range.begin) * square.stride + c - square.range.begin;
+        const auto& [square, first, rows, columns] = tiles[task];
+        const Index stride = padded<Real>(square.size());
+        const auto at = [&, first = first, begin = square.begin](Index r, Index c) {
+            return first + (r - begin) * stride + c - begin;
         };
         std::vector<Real*> out(rows.size());
         for (Index i = 0; i < rows.size(); ++i) out[i] = at(rows.begin + i, columns.begin);
         engine_.block(std::span(all).subspan(rows.begin, rows.size()), columns, out);
         if (rows.begin != columns.begin) {
-            mirror(at(rows.begin, columns.begin), at(columns.begin, rows.begin), rows.size(), columns.size(),
-                   square.stride);
+            mirror(at(rows.begin, columns.begin), at(columns.begin, rows.begin), rows.size(), columns.size(), stride);
         }
     });
+}
+
+template <class Real>
+void GramStore<Real>::adopt_whole(const Real* values) {
+    clear();
+    squares_.push_back({{0, size()}, size(), values});
 }
 
 template <class Real>
@@ -144,7 +151,7 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
     table->columns_ = columns;
     table->present_.assign(rows.size(), nullptr);
     if (const Square* square = square_around(rows, columns)) {
-        Real* first = square->values + columns.begin - square->range.begin;
+        const Real* first = square->values + columns.begin - square->range.begin;
         for (Index g = rows.begin; g < rows.end; ++g) {
             table->present_[g - rows.begin] = first + (g - square->range.begin) * square->stride;
         }
@@ -251,9 +258,10 @@ bool GramStore<Real>::fulfil() {
         if (group == groups.end()) group = groups.insert(groups.end(), Group{m.table->columns_, {}, {}});
         for (const Index g : m.rows) {
             const Index slot = g - m.table->rows_.begin;
-            m.table->present_[slot] = memory_.take(row_length(*m.table));
+            Real* row = memory_.take(row_length(*m.table));
+            m.table->present_[slot] = row;
             group->rows.push_back(g);
-            group->out.push_back(m.table->present_[slot]);
+            group->out.push_back(row);
         }
         evaluations_ += std::ssize(m.rows) * m.table->columns_.size();
     }
@@ -299,11 +307,11 @@ void PrivateRows<Real>::compute(RowTable<Real>& table, std::span<const Index> ro
     std::vector<Index> absent;
     std::vector<Real*> out;
     for (const Index g : rows) {
-        Real*& row = table.present_[g - table.rows_.begin];
+        const Real*& row = table.present_[g - table.rows_.begin];
         if (row != nullptr) continue;
-        row = base + (g - table.rows_.begin) * stride;
         absent.push_back(g);
-        out.push_back(row);
+        out.push_back(base + (g - table.rows_.begin) * stride);
+        row = out.back();
     }
     if (absent.empty()) return;
     for_blocks(std::ssize(absent), table.columns_, [&](Range part, Range columns) {

@@ -28,7 +28,7 @@ class RowTable {
     template <class>
     friend class PrivateRows;
     Range rows_, columns_;
-    std::vector<Real*> present_;
+    std::vector<const Real*> present_;
     std::vector<std::int64_t> last_use_;  // empty when the table is a view of the whole matrix
 };
 
@@ -59,6 +59,8 @@ class GramStore {
     /// budget for each. Tables opened before stay as they are.
     void compute_squares(std::span<const Range> ranges);
     void compute_whole() { compute_squares(std::vector<Range>{{0, size()}}); }
+    /// Read the whole matrix, rows one after the other, where it is. It must live as long as the store.
+    void adopt_whole(const Real* values);
     /// Take the whole matrix of these examples, in this order, from a store that has the whole one of all.
     void copy_whole(const GramStore& from, std::span<const Index> members);
     [[nodiscard]] bool whole() const { return has_square({0, size()}); }
@@ -89,7 +91,7 @@ class GramStore {
     /// What is left of the budget.
     [[nodiscard]] Index unused_bytes() const {
         Index squares = 0;
-        for (const Square& square : squares_) squares += square_bytes(square.range.size());
+        for (const auto& values : square_values_) squares += values.size() * static_cast<Index>(sizeof(Real));
         return budget_ - memory_.bytes() - squares;
     }
     /// Whether there are values of single rows, which no square may displace.
@@ -107,7 +109,7 @@ class GramStore {
     struct Square {
         Range range;
         Index stride;
-        Real* values;
+        const Real* values;
     };
 
     [[nodiscard]] const Square* square_around(Range rows, Range columns) const;

@@ -40,14 +40,14 @@ Real* RowMemory<Real>::cut(Index length) {
     Real* row = chunks_.back().data() + chunks_.back().size() - left_;
     left_ -= length;
     chunk_entries_ -= length;
-    cut_lengths_.emplace(row, length);
+    cuts_.emplace(row, std::span(row, static_cast<std::size_t>(length)));
     return row;
 }
 
 template <class Real>
-void RowMemory<Real>::give_back(Real* row) {
-    if (const auto cut = cut_lengths_.find(row); cut != cut_lengths_.end()) {
-        waiting_[cut->second].push_back(row);
+void RowMemory<Real>::give_back(const Real* row) {
+    if (const auto cut = cuts_.find(row); cut != cuts_.end()) {
+        waiting_[std::ssize(cut->second)].push_back(cut->second.data());
         return;
     }
     const auto piece = pieces_.find(row);

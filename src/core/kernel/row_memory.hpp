@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -24,7 +25,7 @@ class RowMemory {
     [[nodiscard]] static Index fitting(Index count);
 
     [[nodiscard]] Real* take(Index length);
-    void give_back(Real* row);
+    void give_back(const Real* row);
 
     /// Bytes of all rows, those that wait included.
     [[nodiscard]] Index bytes() const { return entries_ * static_cast<Index>(sizeof(Real)); }
@@ -37,10 +38,10 @@ class RowMemory {
     Index chunk_entries_;  // still allowed in chunks
     Index entries_ = 0;
     std::vector<Buffer<Real>> chunks_;
-    Index left_ = 0;                                // entries of the last chunk not handed out yet
-    std::map<Index, std::vector<Real*>> waiting_;   // by length
-    std::unordered_map<Real*, Index> cut_lengths_;  // of the rows cut from chunks
-    std::unordered_map<Real*, Buffer<Real>> pieces_;
+    Index left_ = 0;                                         // entries of the last chunk not handed out yet
+    std::map<Index, std::vector<Real*>> waiting_;            // by length
+    std::unordered_map<const Real*, std::span<Real>> cuts_;  // the rows cut from chunks
+    std::unordered_map<const Real*, Buffer<Real>> pieces_;
 };
 
 }  // namespace polymargin

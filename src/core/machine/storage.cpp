@@ -14,15 +14,35 @@ Points<Real> make_points(const TrainingData& training, std::vector<double> shift
     return Points<Real>(training.data, training.order, std::move(shift), copy, workers);
 }
 
+/// The matrix itself if the points are the rows of one, all in its own order and in the precision of the store.
+template <class Real>
+const Real* matrix_of(const Points<Real>& points) {
+    const auto* matrix = std::get_if<PrecomputedView>(&points.data());
+    if (matrix == nullptr || matrix->rows != points.size() || matrix->columns != points.size()) return nullptr;
+    const auto* values = std::get_if<std::span<const Real>>(&matrix->values);
+    const auto order = points.order();
+    for (Index g = 0; g < points.size(); ++g) {
+        if (order[g] != g) return nullptr;
+    }
+    return values == nullptr ? nullptr : values->data();
+}
+
+template <class Real>
+void have_whole(GramStore<Real>& store, const Points<Real>& points) {
+    if (const Real* matrix = matrix_of(points)) {
+        store.adopt_whole(matrix);
+    } else if (store.square_bytes(store.size()) <= store.budget()) {
+        store.compute_whole();
+    }
+}
+
 }  // namespace
 
-void KernelSession::check(std::span<const double> upper, double tolerance, double factor) const {
+void KernelSession::check(std::span<const double> upper, double tolerance) const {
     if (upper.size() != training_.order.size()) {
         throw std::invalid_argument("upper must have a bound for each example");
     }
-    Exactness needed = Exactness::of(upper, tolerance);
-    needed.largest_bound *= factor;
-    if (!exactness_.covers(needed)) {
+    if (!exactness_.covers(Exactness::of(upper, tolerance))) {
         std::ostringstream message;
         message << "the session was made for bounds up to " << exactness_.largest_bound << " and tolerances from "
                 << exactness_.tolerance << " on";
@@ -35,8 +55,7 @@ KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& co
     const auto shift = centre(training_.data, training_.order, training_.kernel, workers);
     const auto parts = [&]<class Real>(Points<Real> points) {
         auto made = std::make_unique<Parts<Real>>(std::move(points), training_, blas_, pool, control);
-        auto& store = made->store;
-        if (training_.whole && store.square_bytes(store.size()) <= store.budget()) store.compute_whole();
+        if (training_.whole) have_whole(made->store, made->points);
         return made;
     };
     if (exactness_.rough || static_cast<Index>(training_.order.size()) > kSmallProblem) {

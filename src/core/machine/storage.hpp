@@ -26,7 +26,7 @@ struct TrainingData {
     std::vector<Index> order;  ///< rows of `data` sorted by class; the engine's numbering
     Index budget_bytes = 0;    ///< for kernel values and the ordered copy of the data
     int threads = 1;
-    bool whole = false;  ///< compute the whole matrix first if it fits: many problems will follow
+    bool whole = false;  ///< have the whole matrix first, if it fits or is there: many problems will follow
 };
 
 /// What kernel values have to be exact enough for.
@@ -80,7 +80,7 @@ class KernelSession {
     }
 
     /// Throw std::invalid_argument unless bounds and tolerance are what the session was made for.
-    void check(std::span<const double> upper, double tolerance, double factor = 1.0) const;
+    void check(std::span<const double> upper, double tolerance) const;
 
     [[nodiscard]] const Blas& blas() const { return blas_; }
 

@@ -74,8 +74,7 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
     if (store.whole()) settings.entrants_of_long_rows = settings.entrants;  // rows cost nothing more
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.upper);
-    std::optional<CostPath> path;
-    if (!family.costs.empty()) settings.path = &path.emplace(family.costs, family.upper);
+    settings.paths = family.paths;
     TrainReport report;
     report.results = solve_binary<Real>(family.problems, family.upper, store, settings, control, family.starts);
     report.evaluations = store.evaluations() - before;
@@ -87,8 +86,9 @@ TrainReport solve_on(GramStore<Real>& store, const Points<Real>& points, const B
 }  // namespace
 
 TrainReport train(KernelSession& session, const BinaryFamily& family, Control& control) {
-    if (!family.costs.empty() && !family.folds.empty()) throw std::invalid_argument("either folds or a path of costs");
-    session.check(family.upper, family.settings.tolerance, family.costs.empty() ? 1.0 : family.costs.back());
+    if (!family.paths.empty() && !family.folds.empty()) throw std::invalid_argument("either folds or paths of costs");
+    if (family.paths.empty()) session.check(family.upper, family.settings.tolerance);
+    for (const CostPath& path : family.paths) session.check(path.upper.back(), family.settings.tolerance);
     return session.run(control, [&](auto& store, const auto& points) {
         return solve_on(store, points, family, session.blas(), control);
     });

@@ -10,10 +10,10 @@ namespace polymargin {
 /// Binary problems on one data set, and how far to solve them.
 struct BinaryFamily {
     std::vector<BinaryProblem> problems;
-    std::vector<double> upper;        ///< C_i, in the engine's numbering
+    std::vector<double> upper;        ///< C_i, in the engine's numbering; not used where there are paths
     std::vector<BinaryStart> starts;  ///< empty, or one for each problem
     std::vector<Index> folds;         ///< empty, or the fold of each example, for held-out decision values
-    std::vector<double> costs;        ///< empty, or factors of `upper` for which each problem is solved, ascending
+    std::vector<CostPath> paths;      ///< empty, or bounds for each of which every problem is solved
     bool refine = true;               ///< make the answers of small problems exact to rounding
     BinarySettings settings;
 };

@@ -80,20 +80,42 @@ bool independent(std::span<const BinaryProblem> problems, const GramStore<Real>&
     });
 }
 
-/// How many results each problem has.
-Index stages(const BinarySettings& settings) {
-    return settings.path == nullptr ? 1 : std::ssize(settings.path->upper);
-}
-
-/// Put the results of a problem to their places; the violation of the last one.
-double keep(std::vector<BinaryResult> found, Index index, std::vector<BinaryResult>& results, Index problems) {
-    double violation = 0.0;
-    for (std::size_t stage = 0; stage < found.size(); ++stage) {
-        violation = found[stage].violation;
-        results[static_cast<Index>(stage) * problems + index] = std::move(found[stage]);
+/// What there is to solve: the problems or, with paths of costs, every problem for each path.
+class Jobs {
+  public:
+    Jobs(std::span<const BinaryProblem> problems, std::span<const CostPath> paths)
+        : problems_(problems),
+          paths_(paths),
+          stages_(paths.empty() ? 1 : std::ssize(paths.front().upper)),
+          results_(stages_ * size()) {
+        for (const CostPath& path : paths) {
+            if (std::ssize(path.upper) != stages_) throw std::invalid_argument("all paths need the same costs");
+        }
     }
-    return violation;
-}
+
+    [[nodiscard]] Index size() const { return std::ssize(problems_) * std::max<Index>(1, std::ssize(paths_)); }
+    [[nodiscard]] const BinaryProblem& problem(Index job) const { return problems_[job % std::ssize(problems_)]; }
+    [[nodiscard]] const CostPath* path(Index job) const {
+        return paths_.empty() ? nullptr : &paths_[job / std::ssize(problems_)];
+    }
+    /// Put the results of a job to their places; the violation of the last one.
+    double keep(std::vector<BinaryResult> found, Index job) {
+        const Index problems = std::ssize(problems_), first = job / problems * stages_ * problems + job % problems;
+        double violation = 0.0;
+        for (std::size_t stage = 0; stage < found.size(); ++stage) {
+            violation = found[stage].violation;
+            results_[first + static_cast<Index>(stage) * problems] = std::move(found[stage]);
+        }
+        return violation;
+    }
+    std::vector<BinaryResult> take_results() { return std::move(results_); }
+
+  private:
+    std::span<const BinaryProblem> problems_;
+    std::span<const CostPath> paths_;
+    Index stages_;
+    std::vector<BinaryResult> results_;
+};
 
 /// One problem from start to end, by the thread that calls.
 template <class Real>
@@ -114,33 +136,33 @@ template <class Real>
 std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                       GramStore<Real>& store, const BinarySettings& settings, Control& control,
                                       std::span<const BinaryStart> starts) {
-    const auto total = static_cast<Index>(problems.size());
-    std::vector<BinaryResult> results(total * stages(settings));
+    Jobs jobs(problems, settings.paths);
+    const Index total = jobs.size();
     Benches<Real> benches(store.engine());
     std::vector<std::unique_ptr<BinaryTask<Real>>> tasks;
     // The largest first: the small ones fill the gaps at the end.
-    std::vector<Index> queue(problems.size());
+    std::vector<Index> queue(total);
     std::iota(queue.begin(), queue.end(), Index{0});
     std::stable_sort(queue.begin(), queue.end(),
-                     [&](Index a, Index b) { return problems[a].size() > problems[b].size(); });
+                     [&](Index a, Index b) { return jobs.problem(a).size() > jobs.problem(b).size(); });
     for (const BinaryProblem& p : problems) {
         for (const Range segment : p.segments) static_cast<void>(store.shared(segment));  // not by many threads
     }
     std::atomic<Index> next = 0, done = 0, iterations = 0;
-    const auto solve_one = [&](Index index) {
-        const BinaryProblem& problem = problems[index];
+    const auto solve_one = [&](Index job) {
+        const BinaryProblem& problem = jobs.problem(job);
         auto bench = benches.borrow();
         const Index capacity = std::min(settings.working_set, problem.size());
-        BinaryTask<Real> task(problem, upper, settings, capacity, std::move(bench->block));
+        BinaryTask<Real> task(problem, upper, jobs.path(job), settings, capacity, std::move(bench->block));
         if (problem.segments.size() > 1 && !store.whole()) bench->rows.open(problem.segments[0], problem.segments[1]);
         task.open_tables([&](Range a, Range b) {
             if (a == b) return store.shared(a);
             return store.whole() ? store.open(a, b) : bench->rows.table(a);
         });
-        if (!starts.empty()) task.start_from(starts[index]);
+        if (!starts.empty()) task.start_from(starts[job]);
         solve_alone(task, bench->rows, control);
         iterations += task.iterations();
-        const double violation = keep(task.take_results(), index, results, total);
+        const double violation = jobs.keep(task.take_results(), job);
         bench->block = task.take_block();
         benches.give_back(std::move(bench));
         control.report({.done = ++done, .total = total, .iterations = iterations, .violation = violation});
@@ -149,18 +171,18 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
         for (Index turn; (turn = next++) < total;) solve_one(queue[turn]);
     });
     store.count_evaluations(benches.evaluations());
-    return results;
+    return jobs.take_results();
 }
 
 template <class Real>
 std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                          GramStore<Real>& store, const BinarySettings& settings, Control& control,
                                          std::span<const BinaryStart> starts) {
-    const auto total = static_cast<Index>(problems.size());
+    Jobs jobs(problems, settings.paths);
+    const Index total = jobs.size();
     const auto [in_flight, capacity] = plan(problems, settings, store);
-    std::vector<BinaryResult> results(total * stages(settings));
     struct Active {
-        Index index;
+        Index job;
         std::unique_ptr<BinaryTask<Real>> task;
     };
     std::vector<Active> active;
@@ -178,7 +200,8 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
                 block = std::move(spare_blocks.back());
                 spare_blocks.pop_back();
             }
-            auto task = std::make_unique<BinaryTask<Real>>(problems[next], upper, settings, capacity, std::move(block));
+            auto task = std::make_unique<BinaryTask<Real>>(jobs.problem(next), upper, jobs.path(next), settings,
+                                                           capacity, std::move(block));
             task->open_tables([&](Range a, Range b) { return a == b ? store.shared(a) : store.open(a, b); });
             if (!starts.empty()) task->start_from(starts[next]);
             task->choose();
@@ -186,9 +209,9 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
         }
         // The largest first: when threads share few problems, the small ones fill the gaps at the end.
         std::stable_sort(active.begin(), active.end(), [&](const Active& a, const Active& b) {
-            return problems[a.index].size() > problems[b.index].size();
+            return jobs.problem(a.job).size() > jobs.problem(b.job).size();
         });
-        for (auto& [index, task] : active) {
+        for (auto& [job, task] : active) {
             if (task->finished()) continue;
             task->request_rows(
                 [&](const Table<Real>& table, std::span<const Index> rows) { store.request(table, rows); });
@@ -205,13 +228,13 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
             for_unfinished([&](BinaryTask<Real>& task) { task.stop(stop_reason(control)); });
         }
         Progress progress{.done = done, .total = total, .iterations = past_iterations, .violation = 0.0};
-        for (auto& [index, task] : active) {
+        for (auto& [job, task] : active) {
             progress.iterations += task->iterations();
             progress.violation = std::max(progress.violation, task->violation_size());
             if (!task->finished()) continue;
             task->close_tables(store);
             past_iterations += task->iterations();
-            keep(task->take_results(), index, results, total);
+            jobs.keep(task->take_results(), job);
             spare_blocks.push_back(task->take_block());
             task.reset();
             ++done;
@@ -220,7 +243,7 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
         progress.done = done;
         control.report(progress);
     }
-    return results;
+    return jobs.take_results();
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct BinarySettings {
     const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
     const Blas* jump = nullptr;        ///< if given, solve for all free variables of a working set that takes long
     const Folds* folds = nullptr;      ///< if given, solve each problem again without each fold
-    const CostPath* path = nullptr;    ///< if given, solve each problem for one cost after the other
+    std::span<const CostPath> paths;   ///< if given, solve each problem for each of them, one cost after the other
 };
 
 struct BinaryResult {
@@ -61,8 +61,8 @@ struct BinaryStart {
 ///
 /// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or
 /// has one entry for each problem. With folds, a problem that is solved goes on to the problems that leave a
-/// fold out: most of the rows that they need are there. With a path of costs it goes on to the next cost, and there is
-/// a result for each cost and problem, those of the first cost first.
+/// fold out: most of the rows that they need are there. With paths of costs, whose bounds then count, it goes on to the
+/// next cost, and there is a result for each path, cost and problem, those of the first path and its first cost first.
 template <class Real>
 std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,

@@ -21,10 +21,11 @@ constexpr double kInnerShare = 0.1;
 }  // namespace
 
 template <class Real>
-BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const double> upper,
+BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const CostPath* path,
                              const BinarySettings& settings, Index capacity, SmoBlock<Real> block)
     : problem_(problem),
-      upper_(upper),
+      upper_(path != nullptr ? std::span<const double>(path->upper.front()) : upper),
+      path_(path),
       settings_(settings),
       runs_(runs_of(problem)),
       block_(std::move(block)),
@@ -33,7 +34,7 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
         throw std::invalid_argument("a binary problem has one or two ranges of examples");
     }
     for (const Run& run : runs_) {
-        const auto bounds = upper.subspan(run.global, run.size);
+        const auto bounds = upper_.subspan(run.global, run.size);
         hard_ = hard_ || std::any_of(bounds.begin(), bounds.end(), [](double c) { return std::isinf(c); });
     }
     Index local = 0;
@@ -42,7 +43,7 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const doubl
         local += s.size();
     }
     begin_anew();
-    begin_stage(settings.path != nullptr ? std::span<const double>(settings.path->upper[0]) : upper);
+    begin_stage(upper_);
 }
 
 template <class Real>
@@ -66,8 +67,8 @@ void BinaryTask<Real>::begin_stage(std::span<const double> upper) {
 /// Go on to the next cost; false if there is none.
 template <class Real>
 bool BinaryTask<Real>::raise_costs() {
-    if (settings_.path == nullptr || cost_ + 1 == std::ssize(settings_.path->upper)) return false;
-    const std::span<const double> upper(settings_.path->upper[++cost_]);
+    if (path_ == nullptr || cost_ + 1 == std::ssize(path_->upper)) return false;
+    const std::span<const double> upper(path_->upper[++cost_]);
     scale_to(upper);
     begin_stage(upper);
     return true;
@@ -129,8 +130,8 @@ void BinaryTask<Real>::stop(Status reason) {
 /// The costs that are left have the solution of the last one, which is feasible for them.
 template <class Real>
 void BinaryTask<Real>::keep_for_all_costs(Status status) {
-    while (settings_.path != nullptr && cost_ + 1 < std::ssize(settings_.path->upper)) {
-        begin_stage(settings_.path->upper[++cost_]);
+    while (path_ != nullptr && cost_ + 1 < std::ssize(path_->upper)) {
+        begin_stage(path_->upper[++cost_]);
         keep_solution(status);
     }
 }

@@ -28,8 +28,9 @@ using Table = std::shared_ptr<RowTable<Real>>;
 template <class Real>
 class BinaryTask {
   public:
-    BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const BinarySettings& settings,
-               Index capacity, SmoBlock<Real> block);
+    /// `path` may be null: then there is one stage, with the bounds `upper`.
+    BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const CostPath* path,
+               const BinarySettings& settings, Index capacity, SmoBlock<Real> block);
 
     /// `open(rows, columns)` gives the table of two segments.
     template <class Open>
@@ -119,6 +120,7 @@ class BinaryTask {
 
     const BinaryProblem& problem_;
     std::span<const double> upper_;
+    const CostPath* path_;
     const BinarySettings& settings_;
     std::vector<Run> runs_;
     double tolerance_ = 0.0;

@@ -354,9 +354,9 @@ class Experiment:
 class CountedSearch(KernelSearchCV):
     """A search that tells of every fit."""
 
-    counted: Callable[[], None]
+    counted: Told
 
-    def _counter(self, total: int) -> AbstractContextManager[Callable[[], None] | None]:
+    def _counter(self, total: int) -> AbstractContextManager[Told | None]:
         return nullcontext(self.counted)
 
 
@@ -374,12 +374,12 @@ def shortest(run: Callable[[], Any]) -> tuple[Any, float]:
     return answer, min(times)
 
 
-def _limited(told: Told, time_limit: float | None) -> Callable[[], None]:
-    """Return what counts one fit, and raises when the time is over."""
+def _limited(told: Told, time_limit: float | None) -> Told:
+    """Return what counts fits, and raises when the time is over."""
     started = time.perf_counter()
 
-    def counted() -> None:
-        told(1)
+    def counted(count: int) -> None:
+        told(count)
         if time_limit is not None and time.perf_counter() - started > time_limit:
             raise TimeLimitError(f"its search took longer than time_limit={time_limit:g} seconds")
 

@@ -1,8 +1,9 @@
-"""Machines made of binary problems, for many costs at once: one call of the core and one product for all scores."""
+"""Machines made of binary problems, for many costs and parts of the data at once: one call of the core, one product for all scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,76 +22,106 @@ from polymargin.machines._solution import BinarySolution, Floats, Ints
 _ROWS_AT_ONCE = 128  # whose kernel values stay in the cache, and whose scores need little memory
 
 
+@dataclass(frozen=True)
+class Division:
+    """Examples to train on, with their classes and weights, and examples to decide on, by their numbers."""
+
+    train: Ints
+    y: NDArray[Any]
+    sample_weight: Any
+    test: Ints
+
+
 def classes_for_costs(
     machine: CostPathMachine,
     K: NDArray[Any],
-    train: Ints,
     y: NDArray[Any],
-    sample_weight: Any,
-    test: Ints,
+    divisions: list[Division],
     costs: list[float],
     tolerance: float,
-    go_on: Callable[[], bool],
-) -> NDArray[Any] | None:
-    """Return what machines of ascending costs, fitted to some rows of a kernel matrix, give to other rows.
+    report: Callable[[float], bool],
+) -> list[NDArray[Any] | None]:
+    """Return what machines of ascending costs, fitted to one part of the examples, give to the other part.
+
+    All divisions are solved by one call, on the whole matrix: an example that takes no part has the bound 0.
 
     Parameters
     ----------
     machine : CostPathMachine
         With all parameters but C.
     K : array of shape (n, n)
-        Kernel values, of which the rows and columns ``train`` are those of the training examples.
-    train, y, sample_weight : arrays
-        Numbers, classes and weights of the training examples.
-    test : array
-        Numbers of the examples to decide on.
+        Kernel values of all examples; if these are sorted by class, they are read where they are.
+    y : array of shape (n,)
+        Their classes.
+    divisions : list of Division
+        The parts.
     costs : list of float
         Ascending.
     tolerance : float
         The smallest that ``K`` is exact enough for.
-    go_on : callable
-        Asked now and then.
+    report : callable
+        Called now and then with the share that is done; if it returns False, what is left is not done.
 
     Returns
     -------
-    array of shape (n_costs, n_test), or None
-        Classes. None if one of the machines did not converge: then each has to be fitted, to tell what it says.
+    list of (array of shape (n_costs, n_test), or None)
+        Classes, for each division. None if one of its machines did not converge, or if it has not all classes to train
+        on: then each has to be fitted, to tell what it says.
     """
     machine._validate_params()
-    weight = None if sample_weight is None else checked_weights(sample_weight, y)
-    classes, codes = np.unique(y, return_inverse=True)
-    training = machine._training_set(codes, classes, weight)
-    rows = train[training.order]
-    largest = costs[-1] * float(training.weight.max())
-    useful = 8 * len(rows) ** 2 + 1_000_000
+    machine.classes_, codes = np.unique(y, return_inverse=True)
+    order = np.argsort(codes, kind="stable").astype(np.int64)
+    bounds = np.searchsorted(codes[order], np.arange(len(machine.classes_) + 1)).astype(np.int64)
+    complete = [d for d, division in enumerate(divisions) if len(np.unique(division.y)) == len(machine.classes_)]
+    answers: list[NDArray[Any] | None] = [None] * len(divisions)
+    if not complete:
+        return answers
+    threads = thread_count(machine.n_jobs)
+    weight = _weights(machine, codes, order, [divisions[d] for d in complete])
     session = _core.KernelSession(
         _core.Data.precomputed(K),
         Kernel("precomputed", 0.0, 0.0, 0).spec,
-        rows,
-        largest,
+        order,
+        costs[-1] * float(weight.max()),
         tolerance,
-        False,
-        budget_bytes(machine.cache_size, useful),
-        thread_count(machine.n_jobs),
+        True,
+        budget_bytes(machine.cache_size, 8 * len(order) ** 2 + 1_000_000),
+        threads,
         rough=K.dtype == np.float32,
     )
-    raw = session.train(
-        machine._problems(training.bounds),
-        training.weight,
-        None,
-        None,
-        False,
-        float(machine.tol),
-        int(machine.max_iter),
-        float("inf"),
-        lambda *_: go_on(),
-        np.asarray(costs),
+    solution = BinarySolution.of(
+        session.train_paths(
+            machine._problems(bounds),
+            weight,
+            np.asarray(costs),
+            float(machine.tol),
+            int(machine.max_iter),
+            lambda done, total, *_: report(done / max(1, total)),
+        )
     )
-    solution = BinarySolution.of(raw)
-    if solution.stop_reason != "converged":
-        return None
-    machine.classes_ = classes
-    return classes[_decided(machine, K, rows, training.bounds, test, solution, len(costs))].T
+    parts = solution.parts(len(complete))
+
+    def answer(number: int) -> None:
+        d, part = complete[number], parts[number]
+        if part.stop_reason == "converged":
+            decided = _decided(
+                machine, K, order, bounds, divisions[d].test, part, len(costs), max(1, threads // len(parts))
+            )
+            answers[d] = machine.classes_[decided].T
+
+    for_each(answer, range(len(parts)), min(threads, len(parts)))
+    return answers
+
+
+def _weights(machine: CostPathMachine, codes: Ints, order: Ints, divisions: list[Division]) -> Floats:
+    """Return the weight of each example in each division, 0 where it takes no part, in the order of the core."""
+    weight = np.zeros((len(divisions), len(order)))
+    place = np.argsort(order)
+    for row, division in zip(weight, divisions, strict=True):
+        sample_weight = None if division.sample_weight is None else checked_weights(division.sample_weight, division.y)
+        training = machine._training_set(codes[division.train], machine.classes_, sample_weight)
+        row[place[division.train[training.order]]] = training.weight
+    return weight
 
 
 def _decided(
@@ -101,6 +132,7 @@ def _decided(
     test: Ints,
     solution: BinarySolution,
     n_costs: int,
+    threads: int,
 ) -> Ints:
     """Return the class that each machine gives to each row, (n_test, n_costs)."""
     sign = machine._sign(len(bounds) - 1)
@@ -122,7 +154,7 @@ def _decided(
         chosen = machine._decide_all(scores.reshape(-1, n_scores // n_costs))
         decided[part] = chosen.reshape(-1, n_costs)
 
-    for_each(decide, gen_batches(len(test), _ROWS_AT_ONCE), thread_count(machine.n_jobs))
+    for_each(decide, gen_batches(len(test), _ROWS_AT_ONCE), threads)
     return decided
 
 

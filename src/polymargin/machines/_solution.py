@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+_OF_EACH_PROBLEM = ("primal", "dual", "violation", "iterations", "status", "intercept")
 _ROUNDING = 1e-9  # of sums over many examples, relative
 
 Ints = NDArray[np.int64]
@@ -90,6 +91,22 @@ class BinarySolution(Solution):
     def problem(self) -> Ints:
         """The problem that each coefficient belongs to."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def parts(self, count: int) -> list[Self]:
+        """Return the solutions of equally many problems each, in their order; held-out values are left out."""
+        n_problems = len(self.intercept) // count
+        return [self._part(slice(n_problems * i, n_problems * (i + 1))) for i in range(count)]
+
+    def _part(self, which: slice) -> Self:
+        begin, end = self.starts[which.start], self.starts[which.stop]
+        return replace(
+            self,
+            **{name: getattr(self, name)[which] for name in _OF_EACH_PROBLEM},
+            starts=self.starts[which.start : which.stop + 1] - begin,
+            support=self.support[begin:end],
+            beta=self.beta[begin:end],
+            held_out=self.held_out[:0],
+        )
 
 
 @dataclass(frozen=True)

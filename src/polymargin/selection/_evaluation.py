@@ -18,7 +18,7 @@ from sklearn.model_selection._validation import _score
 from sklearn.utils.validation import _check_method_params
 
 from polymargin.machines._binary import CostPathMachine
-from polymargin.machines._cost_path import classes_for_costs
+from polymargin.machines._cost_path import Division, classes_for_costs
 from polymargin.machines._data import Matrix
 from polymargin.selection._plan import Series
 from polymargin.selection._scoreboard import Scoreboard
@@ -49,7 +49,7 @@ class Evaluation:
     with_train_score: bool
     error_score: Any
     board: Scoreboard
-    advanced: Callable[[], None] | None = None
+    advanced: Callable[[int], None] | None = None  # counts fits
     stop: threading.Event = field(default_factory=threading.Event)
 
     def fit_parameters(self, X: Any, train: NDArray[np.int64]) -> dict[str, Any]:
@@ -78,42 +78,48 @@ class Evaluation:
                 if self.stop.is_set():
                     return  # the fit may not have come to its end
                 self.board.enter(candidate, fold.number, outcome)
-            if self.advanced is not None:
-                self.advanced()
+            self._advance(1)
 
     def run_at_once(
-        self, series: Series, fold: Fold, machine: Any, K: NDArray[Any], exactness: tuple[float, float]
-    ) -> bool:
-        """Do the same by one call for all costs, if nothing but the rate is wanted; False if it cannot be done."""
-        plain = isinstance(self.scorer, _PassthroughScorer) and not fold.score_params and not self.with_train_score
+        self, series: Series, folds: list[Fold], machine: Any, K: NDArray[Any], y: NDArray[Any], tolerance: float
+    ) -> list[Fold]:
+        """Do the same by one call for all costs and folds, if nothing but the rate is wanted; return the folds left.
+
+        ``K`` has the kernel values of all examples, ``y`` their classes.
+        """
+        plain = isinstance(self.scorer, _PassthroughScorer) and not self.score_params and not self.with_train_score
         possible = isinstance(machine, CostPathMachine) and machine._costs_at_once() and machine.time_limit is None
-        if not (plain and possible and np.isfinite(exactness[0])):
-            return False
+        if not (plain and possible and np.isfinite(series.costs[-1])):
+            return folds
         started = time.perf_counter()
+        divisions = [Division(f.train, f.y_train, f.fit_params.get("sample_weight"), f.test) for f in folds]
+        shown = 0
+
+        def report(share: float) -> bool:
+            nonlocal shown
+            count = int(share * len(folds) * len(series.costs)) - shown
+            shown += count
+            self._advance(count)
+            return not self.stop.is_set()
+
         try:
-            labels = classes_for_costs(
-                machine,
-                K,
-                fold.train,
-                fold.y_train,
-                fold.fit_params.get("sample_weight"),
-                fold.test,
-                series.costs,
-                exactness[1],
-                lambda: not self.stop.is_set(),
-            )
+            answers = classes_for_costs(machine, K, y, divisions, series.costs, tolerance, report)
         except ValueError:
-            return False  # the fit of each candidate says the same
-        if labels is None:
-            return False
-        seconds = (time.perf_counter() - started) / len(series.costs)
-        for candidate, found in zip(series.candidates, labels, strict=True):
-            times = {"fit_time": seconds, "score_time": 0.0}
-            outcome = {"fit_error": None, "n_test_samples": len(fold.test), **times}
-            self.board.enter(candidate, fold.number, outcome | {"test_scores": float(np.mean(found == fold.y_test))})
-            if self.advanced is not None:
-                self.advanced()
-        return True
+            answers = [None] * len(folds)  # the fit of each candidate says the same
+        solved = [(fold, labels) for fold, labels in zip(folds, answers, strict=True) if labels is not None]
+        seconds = (time.perf_counter() - started) / max(1, len(solved) * len(series.costs))
+        for fold, labels in solved:
+            for candidate, found in zip(series.candidates, labels, strict=True):
+                times = {"fit_time": seconds, "score_time": 0.0}
+                outcome = {"fit_error": None, "n_test_samples": len(fold.test), **times}
+                score = float(np.mean(found == fold.y_test))
+                self.board.enter(candidate, fold.number, outcome | {"test_scores": score})
+        self._advance(len(solved) * len(series.costs) - shown)
+        return [fold for fold, labels in zip(folds, answers, strict=True) if labels is None]
+
+    def _advance(self, count: int) -> None:
+        if self.advanced is not None and count != 0:
+            self.advanced(count)
 
     def _outcome(
         self, machine: Any, fold: Fold, X_train: Matrix, X_test: Matrix, fit: Callable[[Any], Any]

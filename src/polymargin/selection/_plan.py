@@ -40,6 +40,11 @@ class KernelGroup:
     machine: Any  # one of them, for the parameters of the kernel
     series: list[Series]
 
+    @property
+    def tolerance(self) -> float:
+        """The smallest tol of any candidate."""
+        return min(float(series.machine.tol) for series in self.series)
+
     def exactness(self, y: NDArray[Any], fit_params: Mapping[str, Any]) -> tuple[float, float]:
         """Return the largest C_i that any candidate has on these examples, and the smallest tol."""
         classes, codes = np.unique(y, return_inverse=True)
@@ -49,7 +54,7 @@ class KernelGroup:
             largest = max(series.costliest()._training_set(codes, classes, weight).largest for series in self.series)
         except ValueError:  # bad weights: the fit will say so, for each candidate
             largest = float("inf")
-        return largest, min(float(series.machine.tol) for series in self.series)
+        return largest, self.tolerance
 
 
 @dataclass(frozen=True)

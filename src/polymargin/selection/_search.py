@@ -29,7 +29,7 @@ from polymargin.machines._kernel import Kernel, SharedKernel, resolve_gamma
 from polymargin.machines._linear import LINEAR_SOLVERS, chosen_solver
 from polymargin.selection._evaluation import Evaluation, Fold, in_threads
 from polymargin.selection._family import KernelFamily
-from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, plan
+from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
 from polymargin.selection._scoreboard import Scoreboard
 
 
@@ -209,8 +209,8 @@ class KernelSearchCV(GridSearchCV):
             self._refit(X, y, routed.estimator.fit)
         return self
 
-    def _counter(self, total: int) -> AbstractContextManager[Callable[[], None] | None]:
-        """Return what is called after every fit, as a context."""
+    def _counter(self, total: int) -> AbstractContextManager[Callable[[int], None] | None]:
+        """Return what counts fits that are done, as a context."""
         return count_bar(type(self).__name__, self.verbose, total, "fits")
 
     def _splitter(self) -> Any:
@@ -292,11 +292,10 @@ class KernelSearchCV(GridSearchCV):
                 family = KernelFamily(rows, exact, thread_count(self.n_jobs))
                 for batch in gen_batches(len(uses), self._at_once(family, shared.groups[0].machine.cache_size)):
                     matrices = family.matrices([kernel for _, kernel, _ in uses[batch]])
-                    work = [
-                        partial(self._evaluate_fold, rows, K, group, evaluation, threads, fold)
-                        for K, (group, _, members) in zip(matrices, uses[batch], strict=True)
-                        for fold in members
-                    ]
+                    work = []
+                    for K, (group, _, members) in zip(matrices, uses[batch], strict=True):
+                        for fold, series in self._left(K, y, group, evaluation, members):
+                            work.append(partial(self._evaluate_fold, rows, K, group, series, evaluation, threads, fold))
                     each(call, work)
 
     def _views(self, shared: Plan, X: Any, y: NDArray[Any], folds: list[Fold]) -> Iterator[tuple[Matrix, list[Fold]]]:
@@ -309,26 +308,37 @@ class KernelSearchCV(GridSearchCV):
             steps = clone(shared.steps).fit(_safe_indexing(X, fold.train), fold.y_train)
             yield checked_examples(machine, steps.transform(X), y, reset=True)[0], [fold]
 
+    def _left(
+        self, K: NDArray[Any], y: NDArray[Any], group: KernelGroup, evaluation: Evaluation, folds: list[Fold]
+    ) -> list[tuple[Fold, list[Series]]]:
+        """Evaluate what can be done for all folds by one call; return what is left for each fold."""
+        left: dict[int, tuple[Fold, list[Series]]] = {}
+        for series in group.series:
+            open_folds = folds
+            if not self.early_stop:
+                machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=self.n_jobs, verbose=0)
+                open_folds = evaluation.run_at_once(series, folds, machine, K, y, group.tolerance)
+            for fold in open_folds:
+                left.setdefault(fold.number, (fold, []))[1].append(series)
+        return list(left.values())
+
     def _evaluate_fold(
-        self, X: Matrix, K: NDArray[Any], group: KernelGroup, evaluation: Evaluation, threads: int, fold: Fold
+        self,
+        X: Matrix,
+        K: NDArray[Any],
+        group: KernelGroup,
+        left: list[Series],
+        evaluation: Evaluation,
+        threads: int,
+        fold: Fold,
     ) -> None:
-        """Evaluate the candidates of a group on the part of the kernel matrix that belongs to a fold."""
+        """Evaluate some candidates of a group on the part of the kernel matrix that belongs to a fold."""
         exactness = group.exactness(fold.y_train, fold.fit_params)
-        machines = [
-            clone(series.machine).set_params(kernel="precomputed", n_jobs=threads, verbose=0, warm_start=True)
-            for series in group.series
-        ]
-        left = [
-            (series, machine)
-            for series, machine in zip(group.series, machines, strict=True)
-            if self.early_stop or not evaluation.run_at_once(series, fold, clone(machine), K, exactness)
-        ]
-        if not left:
-            return
         kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
         K_train, K_test = K[fold.train].take(fold.train, axis=1), K[fold.test].take(fold.train, axis=1)
         weight = fold.fit_params.get("sample_weight")
-        for series, machine in left:
+        for series in left:
+            machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=threads, verbose=0, warm_start=True)
             evaluation.run(
                 series, fold, machine, K_train, K_test, lambda m: m._fit_again(K_train, fold.y_train, weight, kernel)
             )
