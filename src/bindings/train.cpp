@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "machine/path_scores.hpp"
 #include "session.hpp"
 
 namespace polymargin::bindings {
@@ -114,6 +115,25 @@ nb::dict bound_train_paths(Session& session, const Array<const Index, nb::shape<
     return to_python(report);
 }
 
+void bound_path_scores(const Session& session, const Vector<Index>& rows,
+                       const Array<const Index, nb::shape<-1, 6>>& problems, const Vector<Index>& starts,
+                       const Vector<Index>& support, const Vector<double>& beta, const Vector<double>& intercept,
+                       const Array<double, nb::ndim<3>>& out, int threads) {
+    const TrainingData& training = session.kernel.training();
+    const auto* matrix = std::get_if<PrecomputedView>(&training.data);
+    if (matrix == nullptr) throw std::invalid_argument("scores of a path are taken from a kernel matrix");
+    const PathSolution solution{problems_from(problems), as_span(starts), as_span(support), as_span(beta),
+                                as_span(intercept)};
+    Control control;
+    run_without_gil(
+        [&] {
+            ThreadPool pool(threads);
+            path_scores(*matrix, training.order, as_span(rows), solution, {out.data(), out.size()},
+                        session.kernel.blas(), {&pool, &control});
+        },
+        control, nb::none());
+}
+
 }  // namespace
 
 void bind_train(nb::class_<Session>& session) {
@@ -126,6 +146,10 @@ void bind_train(nb::class_<Session>& session) {
                 nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("progress").none(),
                 "Solve binary problems for ascending costs, which are factors of the bounds, and this for each row of "
                 "bounds; returns the solutions side by side, those of the first row and its first cost first.");
+    session.def("path_scores", &bound_path_scores, nb::arg("rows"), nb::arg("problems"), nb::arg("starts"),
+                nb::arg("support"), nb::arg("beta"), nb::arg("intercept"), nb::arg("out"), nb::arg("threads"),
+                "Write the scores that some rows of the kernel matrix get from problems solved for a path of costs to "
+                "`out`, by problem, row and cost.");
 }
 
 }  // namespace polymargin::bindings

@@ -83,6 +83,7 @@ class KernelSession {
     void check(std::span<const double> upper, double tolerance) const;
 
     [[nodiscard]] const Blas& blas() const { return blas_; }
+    [[nodiscard]] const TrainingData& training() const { return training_; }
 
   private:
     /// Points, engine and store refer to each other, so they stay where they are.

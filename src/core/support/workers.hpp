@@ -17,17 +17,17 @@ struct Workers {
     /// Examples in a part, but for the last one.
     static constexpr Index kPart = 1024;
 
-    /// Call `work(part)` for consecutive parts of [0, count). Parts do not depend on the number of threads. After a
-    /// stop request the rest is left undone, unless the workers are thorough.
-    void for_parts(Index count, const std::function<void(Range)>& work) const {
+    /// Call `work(part)` for consecutive parts of [0, count) of at most `size`. Parts do not depend on the number of
+    /// threads. After a stop request the rest is left undone, unless the workers are thorough.
+    void for_parts(Index count, const std::function<void(Range)>& work, Index size = kPart) const {
         const auto task = [&](Index part) {
             if (control != nullptr) {
                 control->throw_if_abandoned();
                 if (!thorough && control->stop_requested()) return;
             }
-            work({part * kPart, std::min(count, (part + 1) * kPart)});
+            work({part * size, std::min(count, (part + 1) * size)});
         };
-        const Index parts = (count + kPart - 1) / kPart;
+        const Index parts = (count + size - 1) / size;
         if (pool != nullptr) return pool->for_each(parts, task);
         for (Index part = 0; part < parts; ++part) task(part);
     }

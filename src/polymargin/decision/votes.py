@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,20 +19,32 @@ def pair_index(i: NDArray[np.int64], j: NDArray[np.int64], n_classes: int) -> ND
     return i * (2 * n_classes - i - 1) // 2 + (j - i - 1)
 
 
-def _count(pairwise: NDArray[np.float64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Count the votes of each row for each class and sum the decision values in its favour."""
-    wins = np.zeros((len(pairwise), n_classes), dtype=np.int64)
-    favour = np.zeros((len(pairwise), n_classes))
+def _by_class(pairwise: NDArray[np.float64], n_classes: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Yield each class with the columns of its pairs with the classes behind it: k steps for k(k-1)/2 columns."""
     start = 0
-    for i in range(n_classes - 1):  # a class at a time: k steps for k(k-1)/2 columns
-        values = pairwise[:, start : start + n_classes - 1 - i]
+    for i in range(n_classes - 1):
+        yield i, pairwise[:, start : start + n_classes - 1 - i]
         start += n_classes - 1 - i
+
+
+def _wins(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
+    """Count the votes of each row for each class."""
+    layout = "F" if pairwise.flags.f_contiguous else "C"
+    wins = np.zeros((len(pairwise), n_classes), dtype=np.int64, order=layout)
+    for i, values in _by_class(pairwise, n_classes):
         for_first = values > 0
         wins[:, i] += for_first.sum(axis=1)
         wins[:, i + 1 :] += ~for_first
+    return wins
+
+
+def _favour(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Sum the decision values of each row in favour of each class."""
+    favour = np.zeros((len(pairwise), n_classes))
+    for i, values in _by_class(pairwise, n_classes):
         favour[:, i] += values.sum(axis=1)
         favour[:, i + 1 :] -= values
-    return wins, favour
+    return favour
 
 
 def votes(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
@@ -50,7 +64,7 @@ def votes(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
     array of shape (n,)
         Class indices.
     """
-    wins = _count(pairwise, n_classes)[0]
+    wins = _wins(pairwise, n_classes)
     return wins.argmax(axis=1) if order is None else order[wins[:, order].argmax(axis=1)]
 
 
@@ -61,7 +75,7 @@ def vote_scores(pairwise: NDArray[np.float64], n_classes: int, decided: NDArray[
     that of the class ``decided`` (a tie, or an elimination that ended elsewhere), the two scores change places, so
     that the largest score always names the decision.
     """
-    wins, favour = _count(pairwise, n_classes)
+    wins, favour = _wins(pairwise, n_classes), _favour(pairwise, n_classes)
     scores: NDArray[np.float64] = wins + favour / (3 * (np.abs(favour) + 1))
     rows = np.arange(len(scores))
     largest = scores.argmax(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import checked_weights
 from polymargin.machines._solution import BinarySolution, Floats, Ints
 
-_ROWS_AT_ONCE = 128  # whose kernel values stay in the cache, and whose scores need little memory
+_SCORES_AT_ONCE = 4_000_000  # their memory
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,10 @@ def classes_for_costs(
         threads,
         rough=K.dtype == np.float32,
     )
+    problems = machine._problems(bounds)
     solution = BinarySolution.of(
         session.train_paths(
-            machine._problems(bounds),
+            problems,
             weight,
             np.asarray(costs),
             float(machine.tol),
@@ -104,10 +105,8 @@ def classes_for_costs(
     def answer(number: int) -> None:
         d, part = complete[number], parts[number]
         if part.stop_reason == "converged":
-            decided = _decided(
-                machine, K, order, bounds, divisions[d].test, part, len(costs), max(1, threads // len(parts))
-            )
-            answers[d] = machine.classes_[decided].T
+            scores = partial(_scores, session, problems, part, len(costs), max(1, threads // len(parts)))
+            answers[d] = machine.classes_[_decided(machine, scores, divisions[d].test, len(part.intercept))].T
 
     for_each(answer, range(len(parts)), min(threads, len(parts)))
     return answers
@@ -124,44 +123,22 @@ def _weights(machine: CostPathMachine, codes: Ints, order: Ints, divisions: list
     return weight
 
 
-def _decided(
-    machine: CostPathMachine,
-    K: NDArray[Any],
-    rows: Ints,
-    bounds: Ints,
-    test: Ints,
-    solution: BinarySolution,
-    n_costs: int,
-    threads: int,
-) -> Ints:
-    """Return the class that each machine gives to each row, (n_test, n_costs)."""
-    sign = machine._sign(len(bounds) - 1)
-    used = np.zeros(len(rows), dtype=bool)
-    used[solution.support] = True
-    examples, column = np.flatnonzero(used), (np.cumsum(used) - 1)[solution.support]
-    n_scores = len(solution.intercept)
-    coefficients: Floats = np.zeros((n_scores, len(examples)))
-    coefficients[solution.problem, column] = sign * solution.beta
-    columns = rows[examples]
-    blocks = _blocks(coefficients, np.searchsorted(examples, bounds))
-    decided = np.empty((len(test), n_costs), dtype=np.int64)
-
-    def decide(part: slice) -> None:
-        values = K[test[part]].take(columns, axis=1).astype(np.float64, copy=False)
-        scores = np.tile(sign * solution.intercept, (len(values), 1))
-        for vectors, problems, block in blocks:
-            scores[:, problems] += values[:, vectors] @ block.T
-        chosen = machine._decide_all(scores.reshape(-1, n_scores // n_costs))
-        decided[part] = chosen.reshape(-1, n_costs)
-
-    for_each(decide, gen_batches(len(test), _ROWS_AT_ONCE), threads)
-    return decided
+def _scores(
+    session: _core.KernelSession, problems: Ints, solution: BinarySolution, n_costs: int, threads: int, rows: Ints
+) -> Floats:
+    """Return the scores that some rows get, (n_problems, n_rows, n_costs)."""
+    out = np.empty((len(problems), len(rows), n_costs))
+    of_solution = (solution.starts, solution.support, solution.beta, solution.intercept)
+    session.path_scores(rows, problems, *of_solution, out, threads)
+    return out
 
 
-def _blocks(coefficients: Floats, bounds: Ints) -> list[tuple[slice, Ints, Floats]]:
-    """Return the coefficients of the vectors of each class, in the problems that they take part in."""
-    blocks = []
-    for begin, end in pairwise(bounds):
-        problems = np.flatnonzero(coefficients[:, begin:end].any(axis=1))
-        blocks.append((slice(begin, end), problems, coefficients[problems, begin:end]))
-    return blocks
+def _decided(machine: CostPathMachine, scores: Callable[[Ints], Floats], rows: Ints, n_scores: int) -> Ints:
+    """Return the class that the machine of each cost gives to each row, (n_rows, n_costs)."""
+    sign = machine._sign(len(machine.classes_))
+    decided = []
+    for part in gen_batches(len(rows), max(1, _SCORES_AT_ONCE // n_scores)):
+        of_problems = sign * scores(rows[part])
+        n_problems, n_rows, n_costs = of_problems.shape
+        decided.append(machine._decide_all(of_problems.reshape(n_problems, -1).T).reshape(n_rows, n_costs))
+    return np.concatenate(decided)
