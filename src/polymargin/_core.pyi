@@ -80,6 +80,18 @@ def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(
     """Train a linear machine without kernel values; returns its solution."""
 
 @overload
+def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the kernel values of scalar products to `out`; RBF takes minus half the squared distances instead.
+    """
+
+@overload
+def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the kernel values of scalar products to `out`; RBF takes minus half the squared distances instead.
+    """
+
+@overload
 def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
 
 @overload

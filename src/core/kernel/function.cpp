@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
+#include <vector>
 
 #include "support/multiversion.hpp"
 
@@ -137,6 +139,23 @@ void apply_kernel(const KernelSpec& kernel, Real norm, const Real* norms, const 
     versioned_row(kernel, norm, norms, products, values, count);
 }
 
+template <class Real>
+void apply_kernel(const KernelSpec& kernel, std::span<const Real> products, std::span<Real> values,
+                  const Workers& workers) {
+    if (products.size() != values.size()) throw std::invalid_argument("every product needs a place for its value");
+    const std::vector<Real> lengths(Workers::kPart, Real(0));
+    const auto apply = [&](Range part) {
+        for (Index at = part.begin; at < part.end; at += Workers::kPart) {
+            const Index count = std::min(Workers::kPart, part.end - at);
+            apply_kernel<Real>(kernel, Real(0), lengths.data(), products.data() + at, values.data() + at, count);
+        }
+    };
+    constexpr Index parts = 256;  // in a task: what a thread does at once should take a while
+    workers.for_parts(std::ssize(products), apply, parts * Workers::kPart);
+}
+
+template void apply_kernel<float>(const KernelSpec&, std::span<const float>, std::span<float>, const Workers&);
+template void apply_kernel<double>(const KernelSpec&, std::span<const double>, std::span<double>, const Workers&);
 template void apply_kernel<float>(const KernelSpec&, float, const float*, const float*, float*, Index);
 template void apply_kernel<double>(const KernelSpec&, double, const double*, const double*, double*, Index);
 

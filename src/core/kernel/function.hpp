@@ -1,6 +1,9 @@
 #pragma once
 
+#include <span>
+
 #include "support/types.hpp"
+#include "support/workers.hpp"
 
 namespace polymargin {
 
@@ -26,5 +29,11 @@ struct KernelSpec {
 template <class Real>
 void apply_kernel(const KernelSpec& kernel, Real norm, const Real* norms, const Real* products, Real* values,
                   Index count);
+
+/// The same for a whole matrix, or any part of one. RBF reads -|x - y|^2 / 2, which is the scalar product of points
+/// without length. A stop leaves the rest undone.
+template <class Real>
+void apply_kernel(const KernelSpec& kernel, std::span<const Real> products, std::span<Real> values,
+                  const Workers& workers);
 
 }  // namespace polymargin

@@ -1,4 +1,4 @@
-"""Machines made of binary problems, for many costs and parts of the data at once: one call of the core, one product for all scores."""
+"""Machines made of binary problems, for many costs and parts of the data by one call of the core."""
 
 from __future__ import annotations
 

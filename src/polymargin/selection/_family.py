@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
@@ -18,7 +17,7 @@ from polymargin.machines._kernel import Kernel
 
 BLOCK_BYTES = 64_000_000
 _SAMPLE, _RESOLUTION = 64, 1e-3  # rows that show how much kernel values differ; the part of it that may be rounded off
-_CACHED = 1 << 18  # bytes of rows that are made while they are in the cache
+_CACHED = 1 << 20  # bytes of rows that are made while they are in the cache
 
 
 class KernelFamily:
@@ -34,7 +33,7 @@ class KernelFamily:
         self.threads = threads
         single = all(_single_suffices(X, *use) for use in uses)
         self.dtype = np.dtype(np.float32 if single else np.float64)
-        self._base: dict[str, NDArray[Any]] = {}
+        self._base: dict[Any, NDArray[Any]] = {}
         self._last: dict[Kernel, NDArray[Any]] = {}
         self._memory: list[NDArray[Any]] = []
 
@@ -62,34 +61,20 @@ class KernelFamily:
             return self.X
         if callable(kernel.kind):
             return kernel.called(self.X, self.X)
-        if kernel.kind == "rbf":
-            return self._mapped(self._shared("distances", squared_distances), -kernel.gamma, 0.0, np.exp)
-        products = self._shared("products", scalar_products)
+        base = self._shared(half_distances if kernel.kind == "rbf" else scalar_products)
         if kernel.kind == "linear":
-            return products
-        function = np.tanh if kernel.kind == "sigmoid" else partial(_power, kernel.degree)
-        return self._mapped(products, kernel.gamma, kernel.coef0, function)
-
-    def _mapped(self, base: NDArray[Any], factor: float, term: float, function: Any) -> NDArray[Any]:
-        """Return ``function(factor * base + term)``, some rows at a time, in the memory of an earlier matrix."""
+            return base
+        # In the memory of an earlier matrix, if there is one.
         if len(self._memory) <= len(self._last):
             self._memory.append(np.empty_like(base))
         out = self._memory[len(self._last)]
-
-        def fill(part: slice) -> None:
-            rows = np.multiply(base[part], self.dtype.type(factor), out=out[part])
-            if term != 0.0:
-                rows += self.dtype.type(term)
-            function(rows, out=rows)
-
-        parts = gen_batches(len(base), max(1, _CACHED // base[0].nbytes))
-        for_each(fill, parts, self.threads)
+        _core.apply_kernel(kernel.spec, base, out, self.threads)
         return out
 
-    def _shared(self, name: str, compute: Any) -> NDArray[Any]:
-        if name not in self._base:
-            self._base = {name: compute(self.X, self.dtype)}  # one at a time: memory
-        return self._base[name]
+    def _shared(self, compute: Any) -> NDArray[Any]:
+        if compute not in self._base:
+            self._base = {compute: compute(self.X, self.dtype, self.threads)}  # one at a time: memory
+        return self._base[compute]
 
 
 def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float) -> bool:
@@ -102,40 +87,38 @@ def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float
     return bool(np.finfo(np.float32).eps * size <= _RESOLUTION * spread)
 
 
-def _power(degree: int, rows: NDArray[Any], out: NDArray[Any]) -> None:
-    np.power(rows, degree, out=out)
-
-
-def squared_distances(X: Matrix, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the squared distances of all rows, formed in double precision."""
+def half_distances(X: Matrix, dtype: np.dtype[Any], threads: int = 1) -> NDArray[Any]:
+    """Return minus half the squared distances of all rows, formed in double precision."""
     # Distances do not change when the origin moves to the mean, and lose fewer digits there.
-    rows = X if _is_sparse(X) else dense(X) - dense(X).mean(axis=0, dtype=np.float64)
-    norms = row_norms(rows, squared=True)[:, None]
-    return _in_blocks(
-        rows,
-        dtype,
-        lambda part: euclidean_distances(
-            rows[part], rows, squared=True, X_norm_squared=norms[part], Y_norm_squared=norms.T
-        ),
-        diagonal=0.0,
-    )
+    rows = X.astype(np.float64) if sp.issparse(X) else dense(X) - dense(X).mean(axis=0, dtype=np.float64)
+    half = row_norms(rows, squared=True) / 2
 
+    def finish(products: NDArray[np.float64], part: slice, out: NDArray[Any]) -> None:
+        products -= half[part, None]
+        products -= half
+        np.minimum(products, 0.0, out=out, casting="same_kind")
 
-def scalar_products(X: Matrix, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the scalar products of all rows, formed in double precision."""
-    rows = X.astype(np.float64)
-    return _in_blocks(rows, dtype, lambda part: safe_sparse_dot(rows[part], rows.T, dense_output=True))
-
-
-def _in_blocks(rows: Matrix, dtype: np.dtype[Any], values: Any, diagonal: float | None = None) -> NDArray[Any]:
-    n = rows.shape[0]
-    out = np.empty((n, n), dtype)
-    for part in gen_batches(n, max(1, BLOCK_BYTES // (8 * n))):
-        out[part] = values(part)
-    if diagonal is not None:
-        np.fill_diagonal(out, diagonal)
+    out = _products(rows, dtype, threads, finish)
+    np.fill_diagonal(out, 0.0)
     return out
 
 
-def _is_sparse(X: Matrix) -> bool:
-    return hasattr(X, "tocsr")
+def scalar_products(X: Matrix, dtype: np.dtype[Any], threads: int = 1) -> NDArray[Any]:
+    """Return the scalar products of all rows, formed in double precision."""
+
+    def finish(products: NDArray[np.float64], part: slice, out: NDArray[Any]) -> None:
+        out[...] = products
+
+    return _products(X.astype(np.float64), dtype, threads, finish)
+
+
+def _products(rows: Matrix, dtype: np.dtype[Any], threads: int, finish: Any) -> NDArray[Any]:
+    """Return what ``finish`` makes of the products of all rows, some at a time, while they are in the cache."""
+    n = rows.shape[0]
+    out = np.empty((n, n), dtype)
+
+    def fill(part: slice) -> None:
+        finish(safe_sparse_dot(rows[part], rows.T, dense_output=True), part, out[part])
+
+    for_each(fill, gen_batches(n, max(1, _CACHED // (8 * n))), threads)
+    return out
