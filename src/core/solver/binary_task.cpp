@@ -15,8 +15,8 @@ namespace {
 constexpr double kSmallestMargin = 1e-4;
 
 /// A working set is solved to this share of the violation it came with: further would be wasted on a part of the
-/// problem.
-constexpr double kInnerShare = 0.1;
+/// problem. The second is for all costs of a path but the first: the working set then has most examples that matter.
+constexpr double kInnerShare = 0.1, kInnerShareOfPath = 0.01;
 
 }  // namespace
 
@@ -420,7 +420,7 @@ void BinaryTask<Real>::advance() {
         return add_to_gradient(moved, change);
     }
     load_block();
-    const double tolerance = std::max(tolerance_ / 2, violation_ * kInnerShare);
+    const double tolerance = std::max(tolerance_ / 2, violation_ * (cost_ > 0 ? kInnerShareOfPath : kInnerShare));
     Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
     const SmoResult solved = smo(block_, tolerance, limit, settings_.jump);
