@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from polymargin import _core
+
 PACKAGES = (
     "polymargin",
     "scikit-learn",
@@ -48,6 +50,7 @@ def describe() -> dict[str, str]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": command(),
         "processor": field("/proc/cpuinfo", "model name"),
+        "instructions": _core.instruction_set(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
         "memory": field("/proc/meminfo", "MemTotal"),
         "load average at the end": " ".join(f"{load:.2f}" for load in os.getloadavg()),

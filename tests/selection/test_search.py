@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from reference.data import digits, iris, overlapping, wine
 from sklearn.base import clone
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
-from polymargin.selection import KernelSearchCV, _family, hsu_lin_grid
+from polymargin.machines._cost_path import classes_for_costs
+from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
 
 MACHINES = [
     OneVsOneSVC(),
@@ -102,8 +103,11 @@ def test_every_kernel_and_parameter(machine, grid):
     assert_same_results(ours, theirs)
 
 
-def test_a_precomputed_kernel():
+@pytest.mark.parametrize("sorted_by_class", [True, False])
+def test_a_precomputed_kernel(sorted_by_class):
     X, y = iris()
+    rows = np.arange(len(y)) if sorted_by_class else np.random.default_rng(0).permutation(len(y))
+    X, y = X[rows], y[rows]
     K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     assert_same_results(*both(exact(OneVsOneSVC(kernel="precomputed")), {"C": [0.1, 1, 10]}, K, y))
 
@@ -210,6 +214,39 @@ def test_weights_and_groups_go_where_they_belong():
 def test_every_kind_of_folds(cv):
     X, y = iris()
     assert_same_results(*both(exact(OneVsOneSVC()), GRID, X, y, cv=cv))
+
+
+@pytest.mark.parametrize("machine", [OneVsOneSVC(), OneVsRestSVC()], ids=repr)
+def test_a_class_may_be_missing_from_the_training_part_of_a_fold(machine):
+    X, y = iris()
+    X, y = np.vstack([X, [[9.0, 9.0, 9.0, 9.0]]]), np.append(y, 7)
+    rows = np.random.default_rng(0).permutation(len(y))
+    folds = [(np.delete(rows, part), rows[part]) for part in np.array_split(np.arange(len(y)), 4)]
+    assert sum(7 in y[test] for _, test in folds) == 1
+    assert_same_results(*both(exact(machine), GRID, X, y, cv=folds, refit=False))
+
+
+@pytest.mark.parametrize("machine", [OneVsOneSVC(), OneVsRestSVC()], ids=repr)
+def test_weights_of_classes_are_those_of_the_training_part(machine):
+    X, y = overlapping(n=240)
+    X, y = X[30:], y[30:]
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    machine = exact(machine).set_params(class_weight="balanced")
+    assert_same_results(*both(machine, GRID, X, y, fit_params={"sample_weight": weight}))
+
+
+@pytest.mark.parametrize("machine", [OneVsOneSVC(), OneVsOneSVC(decision="adag"), OneVsRestSVC()], ids=repr)
+def test_all_costs_and_folds_of_a_kernel_are_one_call(machine, monkeypatch):
+    calls = []
+
+    def counted(machine, K, y, divisions, costs, *rest):
+        calls.append((len(divisions), list(costs)))
+        return classes_for_costs(machine, K, y, divisions, costs, *rest)
+
+    monkeypatch.setattr(_evaluation, "classes_for_costs", counted)
+    X, y = overlapping(n=200)
+    KernelSearchCV(machine, GRID, cv=FOLDS, refit=False).fit(X, y)
+    assert calls == [(4, [0.5, 8.0, 64.0])] * 2
 
 
 def test_a_share_is_held_out_once_by_class():
@@ -332,6 +369,14 @@ def test_progress_with_the_time_left(capsys):
     X, y = iris()
     KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, verbose=1).fit(X, y)
     assert "24/24 fits" in capsys.readouterr().err
+
+
+def test_what_the_first_try_leaves_is_counted_once(capsys):
+    X, y = overlapping(n=600)
+    grid = {"C": [1.0, 1e4], "gamma": [0.05]}
+    with pytest.warns(ConvergenceWarning):
+        KernelSearchCV(OneVsOneSVC(max_iter=50), grid, cv=FOLDS, verbose=1, refit=False).fit(X, y)
+    assert "8/8 fits" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 #include "kernel/function.hpp"
 
 #include <limits>
+#include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "check.hpp"
@@ -98,7 +100,32 @@ void check_power() {
     }
 }
 
+/// A matrix at once is what its values are one by one.
+template <class Real>
+void check_matrix() {
+    Random random(41);
+    std::vector<Real> products(600'000);  // several parts
+    for (Real& v : products) v = static_cast<Real>(-random.uniform(0.0, 3.0));
+    ThreadPool pool(2);
+    const Control control;
+    for (const auto type : {KernelType::rbf, KernelType::polynomial, KernelType::sigmoid, KernelType::linear}) {
+        const KernelSpec kernel{.type = type, .gamma = 0.3, .coef0 = 0.5, .degree = 3};
+        std::vector<Real> values(products.size()), distances;
+        apply_kernel<Real>(kernel, std::span<const Real>(products), std::span<Real>(values), {&pool, &control});
+        for (const Real v : products) distances.push_back(-2 * v);
+        CHECK(values == (type == KernelType::rbf ? rbf_of(distances, 0.3) : of_products(kernel, products)));
+    }
+    std::vector<Real> few(3);
+    CHECK_THROWS(std::invalid_argument, "a place",
+                 apply_kernel<Real>({}, std::span<const Real>(products), std::span<Real>(few), {}));
+}
+
 }  // namespace
+
+TEST(a_matrix_of_products_becomes_one_of_kernel_values) {
+    check_matrix<float>();
+    check_matrix<double>();
+}
 
 TEST(exp_matches_the_library) {
     check_exp<float>();

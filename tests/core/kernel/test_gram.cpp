@@ -40,6 +40,23 @@ Index row_bytes(Index columns) {
     return padded<Real>(columns) * static_cast<Index>(sizeof(Real));
 }
 
+/// A matrix that is there is read, not copied, and takes nothing of the budget.
+template <class Real>
+void check_adopted() {
+    Random random(52);
+    const Matrix x = fixtures::random_matrix(30, 4, random);
+    const Matrix gram = fixtures::plain_gram(kRbf, x, fixtures::identity(30));
+    const std::vector<Real> values(gram.values.begin(), gram.values.end());
+    Workbench<Real> bench(kRbf, x.dense(), fixtures::identity(30), 1000, 1);
+    bench.store.adopt_whole(values.data());
+    CHECK(bench.store.whole() && bench.store.evaluations() == 0 && bench.store.unused_bytes() == 1000);
+    const auto table = bench.store.open({3, 20}, {10, 30});
+    for (Index g = 3; g < 20; ++g) {
+        check_row(*table, g, gram);
+        CHECK(table->row(g) == values.data() + g * 30 + 10);
+    }
+}
+
 /// More than one tile in each direction, the last ones short.
 template <class Real>
 void check_modes() {
@@ -194,6 +211,11 @@ void check_private_rows() {
 }
 
 }  // namespace
+
+TEST(a_matrix_that_is_there_is_read_in_place) {
+    check_adopted<float>();
+    check_adopted<double>();
+}
 
 TEST(whole_and_rows_give_the_same_values) {
     check_modes<float>();

@@ -300,14 +300,14 @@ TEST(a_path_of_costs_is_one_solution_after_the_other) {
         auto request =
             request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(4, per_class));
         request.settings.tolerance = 1e-7;
-        request.costs = costs;
+        request.paths = {{costs, request.upper}};
         Control control;
         const Exactness exactness{.largest_bound = 100.0 * *std::ranges::max_element(request.upper), .tolerance = 1e-7};
         KernelSession session(request, exactness, plain::blas());
         const auto path = train(session, request, control);
         CHECK(path.results.size() == costs.size() * request.problems.size());
         auto single = request;
-        single.costs.clear();
+        single.paths.clear();
         for (std::size_t c = 0; c < costs.size(); ++c) {
             for (std::size_t i = 0; i < single.upper.size(); ++i) single.upper[i] = costs[c] * request.upper[i];
             const auto expected = train(session, single, control);
@@ -320,6 +320,63 @@ TEST(a_path_of_costs_is_one_solution_after_the_other) {
             }
         }
     }
+}
+
+TEST(each_path_has_bounds_of_its_own_and_a_bound_of_zero_leaves_an_example_out) {
+    const std::vector<double> costs{0.5, 4.0};
+    const Data data(3, 40, 137);
+    for (const int threads : {1, 3}) {
+        auto request =
+            request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(3, 40));
+        request.settings.tolerance = 1e-7;
+        request.threads = threads;
+        std::vector<std::vector<double>> bounds(3, request.upper);
+        for (std::size_t i = 0; i < request.upper.size(); ++i) bounds[i % 3][i] = 0.0;
+        for (const auto& upper : bounds) request.paths.emplace_back(costs, upper);
+        request.upper.clear();  // not used
+        Control control;
+        KernelSession session(request, {.largest_bound = 100.0, .tolerance = 1e-7}, plain::blas());
+        const auto report = train(session, request, control);
+        auto found = report.results.begin();
+        for (std::size_t path = 0; path < bounds.size(); ++path) {
+            for (const double cost : costs) {
+                auto single = request;
+                single.paths.clear();
+                single.upper = bounds[path];
+                for (double& c : single.upper) c *= cost;
+                for (const auto& expected : train(session, single, control).results) {
+                    CHECK(found->status == Status::converged);
+                    CHECK_CLOSE(found->objectives.dual, expected.objectives.dual, 1e-9 * expected.objectives.dual);
+                    for (const Index g : found->support) CHECK(g % 3 != static_cast<Index>(path));
+                    ++found;
+                }
+            }
+        }
+        CHECK(found == report.results.end());
+        request.paths.back().upper.pop_back();
+        CHECK_THROWS(std::invalid_argument, "the same costs", train(session, request, control));
+    }
+}
+
+TEST(a_matrix_in_the_order_of_the_engine_is_read_where_it_is) {
+    const Data data(3, 40, 138);
+    const auto pairs = audit::all_pairs(3, 40);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.3}, precomputed{.type = KernelType::precomputed};
+    const Matrix sorted = fixtures::plain_gram(kernel, data.x, data.order);
+    const Matrix unsorted = fixtures::plain_gram(kernel, data.x, fixtures::identity(120));
+    auto adopted = request_for(data, sorted.precomputed(), precomputed, pairs);
+    adopted.order = fixtures::identity(120);
+    adopted.whole = true;
+    auto copied = request_for(data, unsorted.precomputed(), precomputed, pairs);
+    copied.whole = true;
+    const auto without_copy = run(adopted), with_copy = run(copied);
+    CHECK(without_copy.whole_matrix && with_copy.whole_matrix);
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+        CHECK(audit::same(without_copy.results[p], with_copy.results[p]));
+    }
+    // A budget too small for a copy does not matter to a matrix that is there.
+    adopted.budget_bytes = copied.budget_bytes = 50'000;
+    CHECK(run(adopted).whole_matrix && !run(copied).whole_matrix);
 }
 
 TEST(a_session_that_was_stopped_begins_anew) {
