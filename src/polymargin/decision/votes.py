@@ -29,8 +29,7 @@ def _by_class(pairwise: NDArray[np.float64], n_classes: int) -> Iterator[tuple[i
 
 def _wins(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
     """Count the votes of each row for each class."""
-    layout = "F" if pairwise.flags.f_contiguous else "C"
-    wins = np.zeros((len(pairwise), n_classes), dtype=np.int64, order=layout)
+    wins = np.zeros((len(pairwise), n_classes), dtype=np.int64, order="F" if pairwise.flags.f_contiguous else "C")
     for i, values in _by_class(pairwise, n_classes):
         for_first = values > 0
         wins[:, i] += for_first.sum(axis=1)
