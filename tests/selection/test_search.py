@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.machines import _cost_path
 from polymargin.machines._cost_path import classes_for_costs
 from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
 
@@ -247,6 +248,16 @@ def test_all_costs_and_folds_of_a_kernel_are_one_call(machine, monkeypatch):
     X, y = overlapping(n=200)
     KernelSearchCV(machine, GRID, cv=FOLDS, refit=False).fit(X, y)
     assert calls == [(4, [0.5, 8.0, 64.0])] * 2
+
+
+def test_solutions_that_take_much_memory_are_made_fold_by_fold(monkeypatch):
+    X, y = overlapping(n=200)
+    together = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, refit=False).fit(X, y)
+    monkeypatch.setattr(_cost_path, "_SOLUTION_BYTES", 1)
+    monkeypatch.setattr(_cost_path, "_SCORES_AT_ONCE", 1)
+    apart = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, refit=False).fit(X, y)
+    for name in (f"split{fold}_test_score" for fold in range(4)):
+        np.testing.assert_array_equal(together.cv_results_[name], apart.cv_results_[name])
 
 
 def test_a_share_is_held_out_once_by_class():

@@ -139,7 +139,6 @@ std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, s
     Jobs jobs(problems, settings.paths);
     const Index total = jobs.size();
     Benches<Real> benches(store.engine());
-    std::vector<std::unique_ptr<BinaryTask<Real>>> tasks;
     // The largest first: the small ones fill the gaps at the end.
     std::vector<Index> queue(total);
     std::iota(queue.begin(), queue.end(), Index{0});

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import checked_weights
 from polymargin.machines._solution import BinarySolution, Floats, Ints
 
+_SOLUTION_BYTES = 256_000_000  # of all costs and divisions that are solved at once
 _SCORES_AT_ONCE = 4_000_000  # their memory
 
 
@@ -43,7 +44,7 @@ def classes_for_costs(
 ) -> list[NDArray[Any] | None]:
     """Return what machines of ascending costs, fitted to one part of the examples, give to the other part.
 
-    All divisions are solved by one call, on the whole matrix: an example that takes no part has the bound 0.
+    Divisions are solved together, on the whole matrix: an example that takes no part has the bound 0.
 
     Parameters
     ----------
@@ -69,76 +70,97 @@ def classes_for_costs(
         on: then each has to be fitted, to tell what it says.
     """
     machine._validate_params()
-    machine.classes_, codes = np.unique(y, return_inverse=True)
-    order = np.argsort(codes, kind="stable").astype(np.int64)
-    bounds = np.searchsorted(codes[order], np.arange(len(machine.classes_) + 1)).astype(np.int64)
-    complete = [d for d, division in enumerate(divisions) if len(np.unique(division.y)) == len(machine.classes_)]
+    family = _Family(machine, K, y, costs)
     answers: list[NDArray[Any] | None] = [None] * len(divisions)
+    complete = [d for d, division in enumerate(divisions) if family.has_all_classes(division)]
     if not complete:
         return answers
-    threads = thread_count(machine.n_jobs)
-    weight = _weights(machine, codes, order, [divisions[d] for d in complete])
-    session = _core.KernelSession(
-        _core.Data.precomputed(K),
-        Kernel("precomputed", 0.0, 0.0, 0).spec,
-        order,
-        costs[-1] * float(weight.max()),
-        tolerance,
-        True,
-        budget_bytes(machine.cache_size, 8 * len(order) ** 2 + 1_000_000),
-        threads,
-        rough=K.dtype == np.float32,
-    )
-    problems = machine._problems(bounds)
-    solution = BinarySolution.of(
-        session.train_paths(
-            problems,
-            weight,
-            np.asarray(costs),
-            float(machine.tol),
-            int(machine.max_iter),
-            lambda done, total, *_: report(done / max(1, total)),
-        )
-    )
-    parts = solution.parts(len(complete))
-
-    def answer(number: int) -> None:
-        d, part = complete[number], parts[number]
-        if part.stop_reason == "converged":
-            scores = partial(_scores, session, problems, part, len(costs), max(1, threads // len(parts)))
-            answers[d] = machine.classes_[_decided(machine, scores, divisions[d].test, len(part.intercept))].T
-
-    for_each(answer, range(len(parts)), min(threads, len(parts)))
+    weight = np.array([family.weight(divisions[d]) for d in complete])
+    session = family.session(costs[-1] * float(weight.max()), tolerance)
+    for batch in gen_batches(len(complete), max(1, _SOLUTION_BYTES // family.solution_bytes)):
+        share = partial(_share, report, batch.start / len(complete), (batch.stop - batch.start) / len(complete))
+        parts = zip(complete[batch], family.solve(session, weight[batch], share), strict=True)
+        solved = [(d, part) for d, part in parts if part.stop_reason == "converged"]
+        tests = [(divisions[d].test, part) for d, part in solved]
+        for (d, _), answer in zip(solved, family.decide(session, tests), strict=True):
+            answers[d] = answer
     return answers
 
 
-def _weights(machine: CostPathMachine, codes: Ints, order: Ints, divisions: list[Division]) -> Floats:
-    """Return the weight of each example in each division, 0 where it takes no part, in the order of the core."""
-    weight = np.zeros((len(divisions), len(order)))
-    place = np.argsort(order)
-    for row, division in zip(weight, divisions, strict=True):
-        sample_weight = None if division.sample_weight is None else checked_weights(division.sample_weight, division.y)
-        training = machine._training_set(codes[division.train], machine.classes_, sample_weight)
-        row[place[division.train[training.order]]] = training.weight
-    return weight
+def _share(report: Callable[[float], bool], before: float, of_all: float, done: int, total: int, *_: Any) -> bool:
+    return report(before + of_all * done / max(1, total))
 
 
-def _scores(
-    session: _core.KernelSession, problems: Ints, solution: BinarySolution, n_costs: int, threads: int, rows: Ints
-) -> Floats:
-    """Return the scores that some rows get, (n_problems, n_rows, n_costs)."""
-    out = np.empty((len(problems), len(rows), n_costs))
-    of_solution = (solution.starts, solution.support, solution.beta, solution.intercept)
-    session.path_scores(rows, problems, *of_solution, out, threads)
-    return out
+class _Family:
+    """The binary problems of a machine on all examples of a kernel matrix, for ascending costs."""
 
+    def __init__(self, machine: CostPathMachine, K: NDArray[Any], y: NDArray[Any], costs: list[float]) -> None:
+        self.machine, self.K, self.costs = machine, K, costs
+        self.threads = thread_count(machine.n_jobs)
+        machine.classes_, self.codes = np.unique(y, return_inverse=True)
+        self.order = np.argsort(self.codes, kind="stable").astype(np.int64)
+        self.place = np.argsort(self.order)
+        bounds = np.searchsorted(self.codes[self.order], np.arange(len(machine.classes_) + 1)).astype(np.int64)
+        self.problems = machine._problems(bounds)
 
-def _decided(machine: CostPathMachine, scores: Callable[[Ints], Floats], rows: Ints, n_scores: int) -> Ints:
-    """Return the class that the machine of each cost gives to each row, (n_rows, n_costs)."""
-    sign = machine._sign(len(machine.classes_))
-    decided = []
-    for part in gen_batches(len(rows), max(1, _SCORES_AT_ONCE // n_scores)):
-        of_problems = sign * scores(rows[part])
-        n_problems, n_rows, n_costs = of_problems.shape
-        decided.append(machine._decide_all(of_problems.reshape(n_problems, -1).T).reshape(n_rows, n_costs))
-    return np.concatenate(decided)
+    @property
+    def solution_bytes(self) -> int:
+        """The most memory that the solutions of one division can take."""
+        begin_end = self.problems[:, :4]
+        return 16 * len(self.costs) * int((begin_end[:, 1::2] - begin_end[:, ::2]).sum())
+
+    def has_all_classes(self, division: Division) -> bool:
+        """Whether there are examples of every class to train on."""
+        return len(np.unique(division.y)) == len(self.machine.classes_)
+
+    def weight(self, division: Division) -> Floats:
+        """Return the weight of each example, 0 where it takes no part, in the order of the core."""
+        given = division.sample_weight
+        sample_weight = None if given is None else checked_weights(given, division.y)
+        training = self.machine._training_set(self.codes[division.train], self.machine.classes_, sample_weight)
+        weight = np.zeros(len(self.order))
+        weight[self.place[division.train[training.order]]] = training.weight
+        return weight
+
+    def session(self, largest: float, tolerance: float) -> _core.KernelSession:
+        """Return what trains on the matrix, exact enough for bounds up to ``largest``."""
+        return _core.KernelSession(
+            _core.Data.precomputed(self.K),
+            Kernel("precomputed", 0.0, 0.0, 0).spec,
+            self.order,
+            largest,
+            tolerance,
+            True,
+            budget_bytes(self.machine.cache_size, 8 * len(self.order) ** 2 + 1_000_000),
+            self.threads,
+            rough=self.K.dtype == np.float32,
+        )
+
+    def solve(self, session: _core.KernelSession, weight: Floats, progress: Any) -> list[BinarySolution]:
+        """Return the solutions for each row of weights."""
+        limits = float(self.machine.tol), int(self.machine.max_iter)
+        raw = session.train_paths(self.problems, weight, np.asarray(self.costs), *limits, progress)
+        return BinarySolution.of(raw).parts(len(weight))
+
+    def decide(self, session: _core.KernelSession, tests: list[tuple[Ints, BinarySolution]]) -> Iterator[NDArray[Any]]:
+        """Yield the classes, (n_costs, n_rows), that each solution gives to its rows."""
+        classes = self.machine.classes_
+        threads = max(1, self.threads // max(1, len(tests)))  # within a test
+        decided: list[Ints] = [np.empty(0, dtype=np.int64)] * len(tests)
+
+        def work(t: int) -> None:
+            rows, solution = tests[t]
+            at_once = max(1, _SCORES_AT_ONCE // len(solution.intercept))
+            parts = [self._decided(session, rows[part], solution, threads) for part in gen_batches(len(rows), at_once)]
+            decided[t] = np.concatenate(parts)
+
+        for_each(work, range(len(tests)), max(1, min(self.threads, len(tests))))
+        return (classes[each].T for each in decided)
+
+    def _decided(self, session: _core.KernelSession, rows: Ints, solution: BinarySolution, threads: int) -> Ints:
+        """Return the number of the class that the machine of each cost gives to each row, (n_rows, n_costs)."""
+        scores = np.empty((len(self.problems), len(rows), len(self.costs)))
+        of_solution = (solution.starts, solution.support, solution.beta, solution.intercept)
+        session.path_scores(rows, self.problems, *of_solution, scores, threads)
+        scores *= self.machine._sign(len(self.machine.classes_))
+        return self.machine._decide_all(scores.reshape(len(scores), -1).T).reshape(len(rows), -1)
