@@ -89,7 +89,7 @@ def test_a_path_of_costs_is_one_solution_after_the_other(n, threads):
     costs = np.array([0.01, 0.1, 0.5, 3.0, 100.0])
     limits = LIMITS | {"tolerance": 1e-6}
     session = session_on(X, order, threads, largest_bound=200.0, tolerance=1e-6)
-    path = session.train(problems, weight, None, **limits, costs=costs)
+    path = session.train_paths(problems, weight[None], costs, 1e-6, -1, None)
     singles = [session.train(problems, cost * weight, None, **limits) for cost in costs]
     assert set(path["status"]) == {"converged"}
     expected = np.concatenate([single["dual"] for single in singles])
@@ -103,15 +103,15 @@ def test_a_path_of_costs_is_one_solution_after_the_other(n, threads):
 
 
 def test_a_path_that_is_stopped_has_a_feasible_point_for_every_cost():
-    X, order, _, problems = sorted_problem()
-    weight, costs = np.ones(len(order)), np.array([0.1, 1.0, 10.0])
-    session = session_on(X, order, largest_bound=10.0)
-    stopped = session.train(problems, weight, None, None, True, 1e-3, 5, 60.0, None, costs)
-    assert set(stopped["status"]) == {"max_iter"}
-    late = session.train(problems, weight, None, None, True, 1e-3, -1, 0.0, None, costs)
-    assert set(late["status"]) == {"time_limit"}
-    for answer in (stopped, late):
-        assert len(answer["dual"]) == len(costs) * len(problems)
+    X, order, _, problems = sorted_problem(6000)  # long enough to be stopped
+    weight, costs = np.ones((2, len(order))), np.array([0.1, 1.0, 1e6])
+    session = session_on(X, order, largest_bound=1e6, tolerance=1e-10)
+    short = session.train_paths(problems, weight, costs, 1e-3, 5, None)
+    assert set(short["status"]) == {"max_iter"}
+    stopped = session.train_paths(problems, weight, costs, 1e-10, -1, lambda *_: False)
+    assert "stopped" in stopped["status"]
+    for answer in (short, stopped):
+        assert len(answer["dual"]) == 2 * len(costs) * len(problems)
         assert np.all(answer["dual"] <= answer["primal"])
 
 
@@ -120,11 +120,22 @@ def test_a_path_that_does_not_ascend_is_refused(costs):
     X, order, upper, problems = sorted_problem(500)
     session = session_on(X, order, largest_bound=1e9)
     with pytest.raises(ValueError, match=r"ascending|bounds up to"):
-        session.train(problems, upper, None, **LIMITS, costs=np.array(costs))
+        session.train_paths(problems, upper[None], np.array(costs), 1e-3, -1, None)
 
 
-def test_folds_and_a_path_at_once_are_refused():
+def test_paths_need_bounds_for_all_examples_and_no_more_than_was_promised():
     X, order, upper, problems = sorted_problem(500)
-    session = session_on(X, order, largest_bound=1e9)
-    with pytest.raises(ValueError, match="either folds or"):
-        session.train(problems, upper, None, **(LIMITS | {"folds": order % 3}), costs=np.array([1.0, 2.0]))
+    session = session_on(X, order, largest_bound=3.0)
+    with pytest.raises(ValueError, match="a bound for each example"):
+        session.train_paths(problems, upper[None, :-1], np.array([1.0]), 1e-3, -1, None)
+    with pytest.raises(ValueError, match="bounds up to 3"):
+        session.train_paths(problems, upper[None], np.array([1.0, 2.0]), 1e-3, -1, None)
+
+
+def test_scores_of_a_path_come_from_a_kernel_matrix():
+    X, order, upper, problems = sorted_problem(500)
+    session = session_on(X, order)
+    path = session.train_paths(problems, upper[None], np.array([1.0]), 1e-3, -1, None)
+    of_path = [path[name] for name in ("starts", "support", "beta", "intercept")]
+    with pytest.raises(ValueError, match="from a kernel matrix"):
+        session.path_scores(order[:3], problems, *of_path, np.empty((len(problems), 3, 1)), 1)

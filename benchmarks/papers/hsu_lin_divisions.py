@@ -66,6 +66,7 @@ def main() -> None:
     """Run what is missing, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=datasets.LARGE, default=["dna", "satimage"])
+    parser.add_argument("--methods", nargs="+", choices=hsu_lin.METHODS, default=list(hsu_lin.METHODS))
     parser.add_argument("--divisions", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--anew", action="store_true", help="forget what earlier runs have done")
@@ -80,7 +81,7 @@ def main() -> None:
     )
     data: dict[str, Any] = {}
     for name in options.data:
-        for method in hsu_lin.METHODS:
+        for method in options.methods:
             key = f"{name}/{method}"
             console.print(f"  {key}", style="dim", highlight=False)
             on_test = kept.get(f"{key}/test", partial(rates_on_test, name, method, options.jobs))

@@ -353,6 +353,9 @@ TEST(each_path_has_bounds_of_its_own_and_a_bound_of_zero_leaves_an_example_out) 
             }
         }
         CHECK(found == report.results.end());
+        request.folds.assign(120, 0);
+        CHECK_THROWS(std::invalid_argument, "either folds or", static_cast<void>(train(session, request, control)));
+        request.folds.clear();
         request.paths.back().upper.pop_back();
         CHECK_THROWS(std::invalid_argument, "the same costs", static_cast<void>(train(session, request, control)));
     }
