@@ -1,7 +1,7 @@
 """What the experiment measures, against scikit-learn's own search; what it does when something goes wrong."""
 
-import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import polymargin
 from polymargin import CrammerSingerSVC, OneVsOneSVC, WestonWatkinsSVC, compare
+from polymargin.comparison import experiment
 from polymargin.comparison.contestants import HSU_LIN, contestants, groups, known_machines
 from polymargin.comparison.experiment import Experiment, shortest
 
@@ -301,13 +302,19 @@ def test_warnings_of_fits_become_notes():
     assert any(note.startswith("ConvergenceWarning") and "times" in note for note in row["notes"])
 
 
-def test_the_time_is_the_shortest_of_three_unless_it_is_long():
+def test_the_time_is_the_shortest_of_three_unless_it_is_long(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(experiment, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    def take(seconds):
+        clock[0] += seconds
+        return seconds
+
     durations = iter([0.03, 0.01, 0.02])
-    assert shortest(lambda: time.sleep(next(durations)))[1] == pytest.approx(0.01, abs=0.009)
+    assert shortest(lambda: take(next(durations)))[1] == pytest.approx(0.01)
     assert next(durations, None) is None
-    calls = []
-    assert shortest(lambda: calls.append(time.sleep(0.51)))[1] > 0.5
-    assert len(calls) == 1
+    durations = iter([0.51, 0.01])
+    assert shortest(lambda: take(next(durations))) == (0.51, pytest.approx(0.51))
 
 
 @pytest.mark.parametrize(
@@ -319,6 +326,7 @@ def test_the_time_is_the_shortest_of_three_unless_it_is_long():
         ({"machines": 3}, "machines must be"),
         ({"grid": "fine"}, "grid must be one of coarse, hsu-lin"),
         ({"grid": {"C": []}}, "grid has no value for C"),
+        ({"grid": {"C": [1], "gama": [1]}}, "'gama', a parameter that none of the machines has; did you mean 'gamma'"),
         ({"cv": 1}, "cv=1 must be from 2 to"),
         ({"cv": 1000}, "the number of examples of the smallest class"),
         ({"scaling": "max"}, "scaling must be one of range, standard"),

@@ -131,6 +131,9 @@ def test_the_verdict_says_what_means_nothing():
 def test_the_verdict_says_when_there_are_too_few_folds():
     said = verdict(all_pairs(RATES, {name: folds[:5] for name, folds in FOLDS.items()}, None, 0.05))
     assert "none could be: the smallest corrected p-value possible is 0.19" in said[1]
+    assert said[1].endswith("or fewer machines.")
+    two = verdict(all_pairs({"a": 0.9, "b": 0.9}, {"a": FOLDS["a"][:3], "b": FOLDS["b"][:3]}, None, 0.05))
+    assert two[1].endswith("the smallest p-value possible is 0.25. To tell machines apart takes at least 6 folds.")
     assert "takes at least 7 folds" in said[1]
     for folds in (6, 7):
         found = all_pairs(RATES, {name: rates[:folds] for name, rates in FOLDS.items()}, None, 0.05)

@@ -406,6 +406,21 @@ def test_bad_settings_are_named(options, message):
         KernelSearchCV(**settings).fit(X, y)
 
 
+@pytest.mark.parametrize("name", ["C", "svc__C", "onevsonesvc__c"])
+def test_a_name_that_a_pipeline_has_not_is_refused_with_the_right_one(name):
+    X, y = iris()
+    with pytest.raises(ValueError, match=f"'{name}'.* did you mean 'onevsonesvc__C'"):
+        KernelSearchCV(make_pipeline(StandardScaler(), OneVsOneSVC()), {name: [1, 2]}).fit(X, y)
+
+
+def test_a_step_may_take_the_place_of_another():
+    X, y = iris()
+    grid = {"svc": [SVC(), CrammerSingerSVC()], "svc__C": [1.0]}
+    with pytest.warns(UserWarning, match="one by one"):
+        search = KernelSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=FOLDS).fit(X, y)
+    assert len(search.cv_results_["params"]) == 2
+
+
 def test_bad_data_are_refused_before_any_fit():
     X, y = iris()
     X = X.copy()

@@ -23,7 +23,7 @@ from polymargin.comparison.contestants import Contestant, contestants, groups
 from polymargin.comparison.environment import environment
 from polymargin.comparison.notes import last_line, notes_on_the_edge, recorded_warnings, scaling_advice, shortened
 from polymargin.comparison.result import Comparison, MachineResult
-from polymargin.comparison.settings import Split, check_choices, checked_test, chosen_grid, divisions
+from polymargin.comparison.settings import Split, check_choices, check_names, checked_test, chosen_grid, divisions
 from polymargin.comparison.statistics import all_pairs
 from polymargin.machines import OneVsOneSVC
 from polymargin.machines._data import Matrix, checked_examples
@@ -130,6 +130,7 @@ def compare(
     check_choices(kernel, scaling, level, holdout, time_limit)
     taking_part = contestants(machines, kernel, random_state)
     chosen = chosen_grid(grid)
+    check_names(grid, (contestant.machine for contestant in taking_part))
     X, y = checked_examples(OneVsOneSVC(), X, y, reset=True)
     check_classification_targets(y)
     test = checked_test(X, X_test, y_test)

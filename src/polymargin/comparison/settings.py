@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,18 @@ def chosen_grid(grid: Any) -> dict[str, list[Any]]:
     if grid == "hsu-lin":
         return {name: list(values) for name, values in full.items()}
     raise ValueError(f"grid must be one of {', '.join(GRIDS)}, or a dictionary of lists, got {grid!r}")
+
+
+def check_names(grid: Any, machines: Iterable[Any]) -> None:
+    """Raise ValueError if a dictionary has a parameter that nobody has: none of these, nor a kernel machine."""
+    if not isinstance(grid, Mapping):
+        return
+    known = {name for machine in (OneVsOneSVC(), *machines) for name in machine.get_params(deep=False)}
+    for name in grid:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(known))}"
+            raise ValueError(f"grid has {name!r}, a parameter that none of the machines has{hint}")
 
 
 def checked_test(X: Matrix, X_test: Any, y_test: Any) -> tuple[Matrix, NDArray[Any]] | None:

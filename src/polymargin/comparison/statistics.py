@@ -156,8 +156,8 @@ def verdict(significance: Significance) -> list[str]:
         if least > significance.level:
             said.append(
                 f"With {significance.count} {unit} and {total} {_plural('pair', total)} none could be: the smallest "
-                f"corrected p-value possible is {least:.2g}. To tell machines apart takes at least "
-                f"{significance.fewest()} {unit}, or fewer machines."
+                f"{'corrected ' if total > 1 else ''}p-value possible is {least:.2g}. To tell machines apart takes at "
+                f"least {significance.fewest()} {unit}{', or fewer machines' if total > 1 else ''}."
             )
         return said
     losers = list(dict.fromkeys(pair.worse for pair in found))

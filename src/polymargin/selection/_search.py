@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from difflib import get_close_matches
 from functools import partial
 from numbers import Real
 from operator import call
@@ -160,6 +161,7 @@ class KernelSearchCV(GridSearchCV):
         """
         self._validate_params()
         candidates = list(ParameterGrid(self.param_grid))
+        _check_names(self.estimator, candidates)
         try:
             shared = plan(self.estimator, candidates)
             self.shared_ = True
@@ -357,6 +359,18 @@ class KernelSearchCV(GridSearchCV):
     def _give_up(self, group: KernelGroup, evaluation: Evaluation) -> None:
         if self.early_stop:
             evaluation.board.give_up([c for series in group.series for c in series.candidates], self.early_stop)
+
+
+def _check_names(estimator: Any, candidates: list[dict[str, Any]]) -> None:
+    """Raise ValueError if a candidate has a parameter that the estimator has not, nor anything that takes its place."""
+    known = estimator.get_params()
+    for candidate in candidates:
+        for name in candidate:
+            if name not in known and not any(name.startswith(f"{other}__") for other in candidate):
+                last = name.rpartition("__")[2]
+                near = [k for k in known if k.rpartition("__")[2] == last] or get_close_matches(name, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"param_grid has {name!r}, which {type(estimator).__name__} has not{hint}")
 
 
 def needs_no_kernel(machine: Any, n_examples: int) -> bool:
