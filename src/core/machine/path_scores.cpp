@@ -44,9 +44,9 @@ void check(const PrecomputedView& matrix, std::span<const Index> order, std::spa
 }
 
 /// The examples that are support vectors of any problem at any cost.
-class Vectors {
+class SupportVectors {
   public:
-    Vectors(std::span<const Index> support, Index examples) : before_(examples + 1, 0) {
+    SupportVectors(std::span<const Index> support, Index examples) : before_(examples + 1, 0) {
         for (const Index g : support) before_[g + 1] = 1;
         for (Index g = 0; g < examples; ++g) {
             if (before_[g + 1] != 0) examples_.push_back(g);
@@ -84,7 +84,8 @@ std::vector<Segment> segments_of(std::span<const BinaryProblem> problems) {
 }
 
 /// The coefficients of the vectors of a segment, a row for each problem that has it and each cost.
-void spread(const PathSolution& solution, const Vectors& vectors, const Segment& segment, std::vector<double>& dense) {
+void spread(const PathSolution& solution, const SupportVectors& vectors, const Segment& segment,
+            std::vector<double>& dense) {
     const Range range = segment.range, columns = vectors.of(range);
     dense.assign(segment.problems.size() * solution.costs() * columns.size(), 0.0);
     double* row = dense.data();
@@ -105,7 +106,7 @@ void spread(const PathSolution& solution, const Vectors& vectors, const Segment&
 class Tile {
   public:
     Tile(const PrecomputedView& matrix, std::span<const Index> order, std::span<const Index> rows,
-         const Vectors& vectors)
+         const SupportVectors& vectors)
         : vectors_(vectors), rows_(std::ssize(rows)), values_(rows_ * vectors.size()) {
         const auto copy = [&](const auto& all) {
             for (Index i = 0; i < rows_; ++i) {
@@ -139,7 +140,7 @@ class Tile {
     }
 
   private:
-    const Vectors& vectors_;
+    const SupportVectors& vectors_;
     Index rows_;
     Buffer<double> values_, products_;
     std::vector<double> coefficients_;
@@ -152,7 +153,7 @@ void path_scores(const PrecomputedView& matrix, std::span<const Index> order, st
     check(matrix, order, rows, solution, out);
     const Index count = std::ssize(rows), costs = solution.costs(), problems = std::ssize(solution.problems);
     const auto segments = segments_of(solution.problems);
-    const Vectors vectors(solution.support, std::ssize(order));
+    const SupportVectors vectors(solution.support, std::ssize(order));
     const auto score = [&](Range part) {
         Tile tile(matrix, order, rows.subspan(part.begin, part.size()), vectors);
         const auto place = [&](Index p) { return out.data() + (p * count + part.begin) * costs; };
