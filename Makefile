@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Byte code is made when a module is first imported: most modules of the dependencies never are.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -name '*.?pp')
 
