@@ -23,6 +23,7 @@ from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintyS
 from polymargin.machines import _cost_path
 from polymargin.machines._cost_path import classes_for_costs
 from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
+from polymargin.selection._rate import RateScorer, last_step
 
 MACHINES = [
     OneVsOneSVC(),
@@ -240,14 +241,43 @@ def test_weights_of_classes_are_those_of_the_training_part(machine):
 def test_all_costs_and_folds_of_a_kernel_are_one_call(machine, monkeypatch):
     calls = []
 
-    def counted(machine, K, y, divisions, costs, *rest):
+    def counted(machine, decisions, K, y, divisions, costs, *rest):
         calls.append((len(divisions), list(costs)))
-        return classes_for_costs(machine, K, y, divisions, costs, *rest)
+        return classes_for_costs(machine, decisions, K, y, divisions, costs, *rest)
 
     monkeypatch.setattr(_evaluation, "classes_for_costs", counted)
     X, y = overlapping(n=200)
     KernelSearchCV(machine, GRID, cv=FOLDS, refit=False).fit(X, y)
     assert calls == [(4, [0.5, 8.0, 64.0])] * 2
+
+
+def test_decisions_on_the_same_fit_are_measured_at_once(monkeypatch):
+    X, y = overlapping(n=200)
+    decisions = ["votes", "dag", "adag"]
+    scoring = {decision: RateScorer(decision) for decision in decisions}
+    together = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, scoring=scoring, refit=False).fit(X, y)
+    monkeypatch.setattr(OneVsOneSVC, "_costs_at_once", lambda self: False)
+    apart = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, scoring=scoring, refit=False).fit(X, y)
+    rates = []
+    for decision in decisions:
+        alone = KernelSearchCV(OneVsOneSVC(decision=decision), GRID, cv=FOLDS, refit=False).fit(X, y)
+        rates.append([alone.cv_results_[f"split{fold}_test_score"] for fold in range(4)])
+        for search in (together, apart):
+            found = [search.cv_results_[f"split{fold}_test_{decision}"] for fold in range(4)]
+            np.testing.assert_array_equal(found, rates[-1])
+    assert not np.array_equal(rates[0], rates[1])  # the decisions do differ here
+
+
+@pytest.mark.parametrize("machine", [OneVsOneSVC(decision="dag"), make_pipeline(StandardScaler(), OneVsOneSVC())])
+def test_the_rate_by_a_decision_leaves_the_machine_as_it_was(machine):
+    X, y = overlapping(n=200)
+    machine.fit(X, y)
+    before = repr(machine), machine.predict(X)
+    other = clone(machine)
+    last_step(other).decision = "adag"
+    assert RateScorer("adag")(machine, X, y) == other.fit(X, y).score(X, y)
+    assert repr(machine) == before[0]
+    np.testing.assert_array_equal(machine.predict(X), before[1])
 
 
 def test_solutions_that_take_much_memory_are_made_fold_by_fold(monkeypatch):

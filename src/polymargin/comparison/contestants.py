@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from polymargin import machines as every_machine
 from polymargin.machines import OneVsOneSVC
+from polymargin.selection._rate import last_step
 
 # Names of the literature; a machine that is not listed goes by the name of its class.
 DECISIONS = {"votes": "one-against-one", "dag": "DAG", "adag": "ADAG", "coupling": "coupling"}
@@ -24,22 +25,6 @@ NAMES = {
 }
 HSU_LIN = ("one-against-one", "DAG", "one-against-all", "Weston-Watkins", "Crammer-Singer")
 SAME_FIT = ("votes", "dag", "adag")  # decisions that one fitted machine can take
-
-
-@dataclass(frozen=True)
-class DecisionScorer:
-    """The rate of a one-against-one machine when it decides in a certain way, whichever way it was fitted with."""
-
-    decision: str
-
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        machine = last_step(estimator)
-        before = machine.decision
-        machine.decision = self.decision
-        try:
-            return float(estimator.score(X, y))
-        finally:
-            machine.decision = before
 
 
 @dataclass(frozen=True)
@@ -66,22 +51,12 @@ class Contestant:
         return decision if decision in SAME_FIT else None
 
     @property
-    def scorer(self) -> Any:
-        """What measures it in a search."""
-        return "accuracy" if self.decision is None else DecisionScorer(self.decision)
-
-    @property
     def fit_key(self) -> str | None:
         """A text that is equal for machines which differ only in how they decide; None if there are no such."""
         if self.decision is None:
             return None
         same = clone(self.estimator).set_params(**{f"{self.prefix}decision": "votes"})
         return repr([type(same).__name__, *sorted(same.get_params().items())])
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def known_machines() -> dict[str, BaseEstimator]:

@@ -28,6 +28,7 @@ from polymargin.comparison.statistics import all_pairs
 from polymargin.machines import OneVsOneSVC
 from polymargin.machines._data import Matrix, checked_examples
 from polymargin.selection import KernelSearchCV
+from polymargin.selection._rate import RateScorer, rate
 
 _ROUNDS = 3  # most runs of which the shortest is the time
 _LONG = 0.5  # seconds after which there is no further run
@@ -256,7 +257,7 @@ class Experiment:
             clone(group[0].estimator),
             self._own_grid(group[0]),
             cv=self.splits,
-            scoring={c.decision or "rate": c.scorer for c in group},
+            scoring={c.decision or "rate": RateScorer(c.decision) for c in group},
             refit=False,
             n_jobs=self.n_jobs,
         )
@@ -319,7 +320,7 @@ class Experiment:
         predicted, seconds = shortest(partial(estimator.predict, X))
         self.predicted[name] = predicted
         return {
-            "rate": float(np.mean(predicted == y)),
+            "rate": rate(predicted, y),
             "test_seconds": seconds,
             "confusion": self._confusion(y, predicted),
         }
@@ -330,7 +331,7 @@ class Experiment:
         for train, held in self.splits:
             fitted = clone(estimator).fit(self.X[train], self.y[train])
             predicted, duration = shortest(partial(fitted.predict, self.X[held]))
-            rates.append(float(np.mean(predicted == self.y[held])))
+            rates.append(rate(predicted, self.y[held]))
             seconds += duration
             confusion += np.array(self._confusion(self.y[held], predicted))
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,13 +36,14 @@ class Division:
 
 def classes_for_costs(
     machine: CostPathMachine,
+    decisions: list[str | None],
     K: NDArray[Any],
     y: NDArray[Any],
     divisions: list[Division],
     costs: list[float],
     tolerance: float,
     report: Callable[[float], bool],
-) -> list[NDArray[Any] | None]:
+) -> list[list[NDArray[Any]] | None]:
     """Return what machines of ascending costs, fitted to one part of the examples, give to the other part.
 
     Divisions are solved together, on the whole matrix: an example that takes no part has the bound 0.
@@ -50,6 +52,8 @@ def classes_for_costs(
     ----------
     machine : CostPathMachine
         With all parameters but C.
+    decisions : list of (str or None)
+        Ways to decide from the same values; None is the machine's own.
     K : array of shape (n, n)
         Kernel values of all examples; if these are sorted by class, they are read where they are.
     y : array of shape (n,)
@@ -65,13 +69,13 @@ def classes_for_costs(
 
     Returns
     -------
-    list of (array of shape (n_costs, n_test), or None)
-        Classes, for each division. None if one of its machines did not converge, or if it has not all classes to train
-        on: then each has to be fitted, to tell what it says.
+    list of (list of arrays of shape (n_costs, n_test), or None)
+        Classes by each decision, for each division. None if one of its machines did not converge, or if it has not all
+        classes to train on: then each has to be fitted, to tell what it says.
     """
     machine._validate_params()
-    family = _Family(machine, K, y, costs)
-    answers: list[NDArray[Any] | None] = [None] * len(divisions)
+    family = _Family(machine, decisions, K, y, costs)
+    answers: list[list[NDArray[Any]] | None] = [None] * len(divisions)
     complete = [d for d, division in enumerate(divisions) if family.has_all_classes(division)]
     if not complete:
         return answers
@@ -94,10 +98,18 @@ def _share(report: Callable[[float], bool], before: float, of_all: float, done: 
 class _Family:
     """The binary problems of a machine on all examples of a kernel matrix, for ascending costs."""
 
-    def __init__(self, machine: CostPathMachine, K: NDArray[Any], y: NDArray[Any], costs: list[float]) -> None:
+    def __init__(
+        self,
+        machine: CostPathMachine,
+        decisions: list[str | None],
+        K: NDArray[Any],
+        y: NDArray[Any],
+        costs: list[float],
+    ) -> None:
         self.machine, self.K, self.costs = machine, K, costs
         self.threads = thread_count(machine.n_jobs)
         machine.classes_, self.codes = np.unique(y, return_inverse=True)
+        self.deciders = [_that_decides(machine, decision) for decision in decisions]
         self.order = np.argsort(self.codes, kind="stable").astype(np.int64)
         self.place = np.argsort(self.order)
         bounds = np.searchsorted(self.codes[self.order], np.arange(len(machine.classes_) + 1)).astype(np.int64)
@@ -142,25 +154,37 @@ class _Family:
         raw = session.train_paths(self.problems, weight, np.asarray(self.costs), *limits, progress)
         return BinarySolution.of(raw).parts(len(weight))
 
-    def decide(self, session: _core.KernelSession, tests: list[tuple[Ints, BinarySolution]]) -> Iterator[NDArray[Any]]:
-        """Yield the classes, (n_costs, n_rows), that each solution gives to its rows."""
+    def decide(
+        self, session: _core.KernelSession, tests: list[tuple[Ints, BinarySolution]]
+    ) -> Iterator[list[NDArray[Any]]]:
+        """Yield the classes, (n_costs, n_rows) for each decision, that each solution gives to its rows."""
         classes = self.machine.classes_
         threads = max(1, self.threads // max(1, len(tests)))  # within a test
-        decided: list[Ints] = [np.empty(0, dtype=np.int64)] * len(tests)
+        decided: list[list[Ints]] = [[]] * len(tests)
 
         def work(t: int) -> None:
             rows, solution = tests[t]
             at_once = max(1, _SCORES_AT_ONCE // len(solution.intercept))
             parts = [self._decided(session, rows[part], solution, threads) for part in gen_batches(len(rows), at_once)]
-            decided[t] = np.concatenate(parts)
+            decided[t] = [np.concatenate(by_decision) for by_decision in zip(*parts, strict=True)]
 
         for_each(work, range(len(tests)), max(1, min(self.threads, len(tests))))
-        return (classes[each].T for each in decided)
+        return ([classes[each].T for each in by_decision] for by_decision in decided)
 
-    def _decided(self, session: _core.KernelSession, rows: Ints, solution: BinarySolution, threads: int) -> Ints:
-        """Return the number of the class that the machine of each cost gives to each row, (n_rows, n_costs)."""
+    def _decided(self, session: _core.KernelSession, rows: Ints, solution: BinarySolution, threads: int) -> list[Ints]:
+        """Return the numbers of the classes that machines of each cost give to each row, (n_rows, n_costs)."""
         scores = np.empty((len(self.problems), len(rows), len(self.costs)))
         of_solution = (solution.starts, solution.support, solution.beta, solution.intercept)
         session.path_scores(rows, self.problems, *of_solution, scores, threads)
         scores *= self.machine._sign(len(self.machine.classes_))
-        return self.machine._decide_all(scores.reshape(len(scores), -1).T).reshape(len(rows), -1)
+        values = scores.reshape(len(scores), -1).T
+        return [decider._decide_all(values).reshape(len(rows), -1) for decider in self.deciders]
+
+
+def _that_decides(machine: CostPathMachine, decision: str | None) -> Any:
+    """Return the machine, or one that decides in another way."""
+    if decision is None:
+        return machine
+    other: Any = copy(machine)
+    other.decision = decision
+    return other

@@ -131,8 +131,8 @@ class SoftmaxLoss(Loss):
     def product(self, curvature: Any, codes: Ints, direction: Floats) -> Floats:
         c, factor = curvature
         margins = direction[np.arange(len(codes)), codes][:, None] - direction
-        shared = (c * margins).sum(axis=1, keepdims=True)
-        return _in_scores(c * (factor * margins - self.aggregation * shared), codes)
+        shared = np.einsum("ij,ij->i", c, margins)
+        return _in_scores(c * (factor * margins - (self.aggregation * shared)[:, None]), codes)
 
     def balance(self, sums: Floats, totals: Floats) -> tuple[float, Floats]:
         # Too much in column m can be taken away by its own examples alone: they are moved to columns with too little.

@@ -64,8 +64,10 @@ class Objective:
         self.free_bias = free_bias
         self.n_classes = len(factor)
         self.shape = (Z.shape[1], factor.shape[1])
+        self._n_weights = Z.shape[1] * factor.shape[1]
         self._blocks = blocks
-        self._at: Floats | None = None
+        self._at: Floats | None = None  # the point that was looked at last, with its value and gradient
+        self._there: tuple[float, Floats]
         self._curvature: dict[int, Any] = {}  # of each block, by its first row
         self._totals = np.bincount(codes, weights=costs, minlength=self.n_classes).astype(np.float64)
         self._class_sums: Floats | None = None
@@ -73,13 +75,12 @@ class Objective:
     @property
     def size(self) -> int:
         """The number of variables."""
-        return int(np.prod(self.shape)) + (self.n_classes if self.free_bias else 0)
+        return self._n_weights + (self.n_classes if self.free_bias else 0)
 
     def split(self, point: Floats) -> tuple[Floats, Floats]:
         """Return V and b of a point; b is 0 where it is not free."""
-        n_weights = int(np.prod(self.shape))
-        b = point[n_weights:] if self.free_bias else np.zeros(self.n_classes)
-        return point[:n_weights].reshape(self.shape), b
+        b = point[self._n_weights :] if self.free_bias else np.zeros(self.n_classes)
+        return point[: self._n_weights].reshape(self.shape), b
 
     def join(self, V: Floats, b: Floats) -> Floats:
         """Return the point that V and b make."""
@@ -87,7 +88,7 @@ class Objective:
 
     def _derivative(self, V: Floats, b: Floats) -> Floats:
         """Return a derivative; what rounding leaves of a common shift of b, along which nothing changes, is removed."""
-        return self.join(V, b - b.mean() if self.loss.relative else b)
+        return self.join(V, b - b.sum() / len(b) if self.loss.relative else b)
 
     def score_weights(self, point: Floats) -> tuple[Floats, Floats]:
         """Return the weights of the features in each class score, r x k, and the intercepts."""
@@ -117,8 +118,9 @@ class Objective:
 
     def _sum(self, function: Callable[[slice], Part]) -> Part:
         """Add up what a function returns for the blocks, in their order."""
-        value, pulled, sums = 0.0, np.zeros(self.shape), np.zeros(self.n_classes)
-        for part in self._blocks.map(function, len(self.codes)):
+        parts = iter(self._blocks.map(function, len(self.codes)))
+        value, pulled, sums = next(parts)
+        for part in parts:
             value += part[0]
             pulled += part[1]
             sums += part[2]
@@ -126,8 +128,9 @@ class Objective:
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient."""
+        if self._at is not None and (point == self._at).all():
+            return self._there
         V, b = self.split(point)
-
         self._at = None
 
         def evaluate(block: slice) -> Part:
@@ -137,13 +140,13 @@ class Objective:
             return float(self.costs[block] @ values), self._transposed(slopes, block), slopes.sum(axis=0)
 
         value, pulled, sums = self._sum(evaluate)
+        self._there = 0.5 * float(V.ravel() @ V.ravel()) + value, self._derivative(V + pulled, sums)
         self._at = point.copy()
-        return 0.5 * float(V.ravel() @ V.ravel()) + value, self._derivative(V + pulled, sums)
+        return self._there
 
     def hessian_product(self, point: Floats, direction: Floats) -> Floats:
         """Return the product of the Hessian at a point with a direction."""
-        if self._at is None or not np.array_equal(point, self._at):
-            self.value_and_gradient(point)
+        self.value_and_gradient(point)  # leaves the curvature there
         D, d = self.split(direction)
 
         def multiply(block: slice) -> Part:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics._scorer import _PassthroughScorer
 from sklearn.model_selection._validation import _score
 from sklearn.utils.validation import _check_method_params
 
@@ -21,6 +20,7 @@ from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._cost_path import Division, classes_for_costs
 from polymargin.machines._data import Matrix
 from polymargin.selection._plan import Series
+from polymargin.selection._rate import Rates, rate
 from polymargin.selection._scoreboard import Scoreboard
 
 _TURN = 0.1  # seconds
@@ -51,6 +51,9 @@ class Evaluation:
     board: Scoreboard
     advanced: Callable[[int], None] | None = None  # counts fits
     stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.rates = Rates.of(self.scorer)
 
     def fit_parameters(self, X: Any, train: NDArray[np.int64]) -> dict[str, Any]:
         """Return the parameters of ``fit`` that belong to a training part."""
@@ -83,13 +86,14 @@ class Evaluation:
     def run_at_once(
         self, series: Series, folds: list[Fold], machine: Any, K: NDArray[Any], y: NDArray[Any], tolerance: float
     ) -> list[Fold]:
-        """Do the same by one call for all costs and folds, if nothing but the rate is wanted; return the folds left.
+        """Do the same by one call for all costs and folds, if nothing but rates is wanted; return the folds left.
 
         ``K`` has the kernel values of all examples, ``y`` their classes.
         """
-        plain = isinstance(self.scorer, _PassthroughScorer) and not self.score_params and not self.with_train_score
+        wanted = self.rates
+        plain = not self.score_params and not self.with_train_score
         possible = isinstance(machine, CostPathMachine) and machine._costs_at_once() and machine.time_limit is None
-        if not (plain and possible and np.isfinite(series.costs[-1])):
+        if wanted is None or not (plain and possible and np.isfinite(series.costs[-1])):
             return folds
         started = time.perf_counter()
         divisions = [Division(f.train, f.y_train, f.fit_params.get("sample_weight"), f.test) for f in folds]
@@ -103,17 +107,18 @@ class Evaluation:
             return not self.stop.is_set()
 
         try:
-            answers = classes_for_costs(machine, K, y, divisions, series.costs, tolerance, report)
+            decisions = [scorer.decision for scorer in wanted.scorers]
+            answers = classes_for_costs(machine, decisions, K, y, divisions, series.costs, tolerance, report)
         except ValueError:
             answers = [None] * len(folds)  # the fit of each candidate says the same
         solved = [(fold, labels) for fold, labels in zip(folds, answers, strict=True) if labels is not None]
         seconds = (time.perf_counter() - started) / max(1, len(solved) * len(series.costs))
         for fold, labels in solved:
-            for candidate, found in zip(series.candidates, labels, strict=True):
+            for at, candidate in enumerate(series.candidates):
                 times = {"fit_time": seconds, "score_time": 0.0}
                 outcome = {"fit_error": None, "n_test_samples": len(fold.test), **times}
-                score = float(np.mean(found == fold.y_test))
-                self.board.enter(candidate, fold.number, outcome | {"test_scores": score})
+                scores = wanted.named([rate(found[at], fold.y_test) for found in labels])
+                self.board.enter(candidate, fold.number, outcome | {"test_scores": scores})
         self._advance(len(solved) * len(series.costs) - shown)
         return [fold for fold, labels in zip(folds, answers, strict=True) if labels is None]
 
@@ -141,8 +146,8 @@ class Evaluation:
 
     def _measured(self, machine: Any, K: NDArray[Any], y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:
         if failed is None:
-            if isinstance(self.scorer, _PassthroughScorer) and not params:
-                return float(np.mean(machine.predict(K) == y))  # what `score` says, without looking at y again
+            if self.rates is not None and not params:
+                return self.rates.named([scorer(machine, K, y) for scorer in self.rates.scorers])
             return _score(machine, K, y, self.scorer, params, self.error_score)
         names = getattr(self.scorer, "_scorers", None)
         return self.error_score if names is None else dict.fromkeys(names, self.error_score)
