@@ -2,8 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Byte code is made when a module is first imported: most modules of the dependencies never are.
+# Byte code is made, and kept, when a module is first imported: most modules of the dependencies never are.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# The package and the C++ tests are built in one place, so that the core is compiled once.
+BUILD := build/make
+EDITABLE := --no-build-isolation --config-settings=build-dir=$(BUILD) --editable
 
 SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -name '*.?pp')
 
@@ -22,11 +27,11 @@ $(VENV)/.tools: $(VENV)/.venv pyproject.toml
 	touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
-	$(PIP) --no-build-isolation --editable .
+	$(PIP) $(EDITABLE) .
 	touch $@
 
 $(VENV)/.extra-%: $(VENV)/.built pyproject.toml
-	$(PIP) --no-build-isolation --editable ".[$*]"
+	$(PIP) $(EDITABLE) ".[$*]"
 	touch $@
 
 demo: build
@@ -35,16 +40,15 @@ demo: build
 test: $(VENV)/.extra-test core-test
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
-core-test: $(VENV)/.tools
-	$(BIN)/cmake -S . -B build/core -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
-	    -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON > /dev/null
-	$(BIN)/cmake --build build/core
-	$(BIN)/ctest --test-dir build/core --output-on-failure
+core-test: $(VENV)/.built
+	$(BIN)/cmake $(BUILD) -DPOLYMARGIN_TESTS=ON > /dev/null
+	$(BIN)/cmake --build $(BUILD) --target core_tests
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --parallel 2
 
 sanitize: $(VENV)/.tools
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
 	    -DCMAKE_BUILD_TYPE=Debug -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
-	$(BIN)/cmake --build build/sanitize
+	$(BIN)/cmake --build build/sanitize --target core_tests
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
 # The long versions of the promises, then the readers of files under libFuzzer (needs clang++) and atheris.

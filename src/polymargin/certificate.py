@@ -54,6 +54,10 @@ class Certificate:
         """Relative difference of the objectives."""
         return relative_gap(self.primal_objective, self.dual_objective)
 
+    def __repr__(self) -> str:
+        shown = ("primal_objective", "dual_objective", "infeasibility", "duality_gap")
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
 
 def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
     """Recompute the objectives of a fitted machine, in float64, without trusting the solver.

@@ -173,9 +173,26 @@ def _read(path: Path, reading: dict[str, Any]) -> tuple[Any, Any]:
     from polymargin.storage.data_files import read_data
 
     if not path.exists():
-        hint = "without a file, `polymargin compare` runs on iris"
+        hint = f"names are relative to `{Path.cwd()}`; without a file, `polymargin compare` runs on built-in data"
         raise with_hint(FileNotFoundError(f"there is no file `{path}`"), hint)
-    return read_data(path, **reading)
+    X, y = read_data(path, **reading)
+    _check_classes(path, y, reading["label"])
+    return X, y
+
+
+def _check_classes(path: Path, y: Any, label: str) -> None:
+    """Refuse numbers with a fraction: in a table, that is another column."""
+    from sklearn.utils.multiclass import type_of_target
+
+    if type_of_target(y) != "continuous":
+        return
+    message = f"`{path}` has numbers such as {y[0]:g} where the classes should be"
+    hint = None
+    if path.suffix.lower() in (".csv", ".tsv"):
+        other = Label.last if label == Label.first else Label.first
+        message += f", in its {label} column"
+        hint = f"if the {other.value} column has the class: --label {other.value}"
+    raise with_hint(ValueError(message), hint)
 
 
 def _check_output(output: Path | None) -> None:
