@@ -554,5 +554,6 @@ def test_wide_kernels_are_solved_in_few_steps_and_as_well(Machine, bias):
     for machine in (wide, in_steps):
         certificate = certify(machine, X, y)
         assert certificate.duality_gap == pytest.approx(machine.duality_gap_, abs=1e-6)
+        assert f"duality_gap={certificate.duality_gap!r}" in repr(certificate)
     assert wide.dual_objective_ == pytest.approx(in_steps.dual_objective_, rel=1e-3)
     assert np.mean(wide.predict(X) == in_steps.predict(X)) > 0.99

@@ -381,16 +381,21 @@ def test_a_fit_under_way_in_a_thread_ends_soon_after_ctrl_c():
     assert not hasattr(search, "cv_results_")
 
 
-def test_stored_values_are_as_exact_as_the_costs_need():
-    X, y = digits()
-    grid = {"C": [1e5], "gamma": [1e-5]}  # kernel values differ from 1 by less than single precision tells apart
-    machine = CrammerSingerSVC(tol=1e-6, time_limit=60.0)
-    ours = KernelSearchCV(machine, grid, cv=FOLDS, refit=False, return_train_score=True).fit(X, y)
-    theirs = GridSearchCV(machine, grid, cv=FOLDS, refit=False, return_train_score=True).fit(X, y)
-    for part in ("test", "train"):
-        np.testing.assert_allclose(
-            ours.cv_results_[f"mean_{part}_score"], theirs.cv_results_[f"mean_{part}_score"], atol=1.1 / len(y)
-        )
+def test_stored_values_are_as_exact_as_the_costs_need(monkeypatch):
+    stored = []
+    made = _family.KernelFamily._made
+
+    def spied(family, kernel):
+        stored.append(family.dtype)
+        return made(family, kernel)
+
+    monkeypatch.setattr(_family.KernelFamily, "_made", spied)
+    X, y = digits(300)
+    KernelSearchCV(CrammerSingerSVC(), {"C": [1.0], "gamma": [0.1]}, cv=FOLDS, refit=False).fit(X, y)
+    # Now kernel values differ from 1 by less than single precision tells apart.
+    ours, theirs = both(exact(CrammerSingerSVC()), {"C": [1e5], "gamma": [1e-5]}, X, y, refit=False)
+    assert stored == [np.float32, np.float64]
+    assert_same_results(ours, theirs)
 
 
 def test_hopeless_candidates_are_given_up_only_if_asked():
