@@ -23,16 +23,16 @@ inline constexpr Index kLongRow = 8192;
 inline constexpr Index kMostApart = 16;
 
 struct BinarySettings {
-    double tolerance = 1e-3;           ///< epsilon of H&L (22)
-    Index max_iterations = -1;         ///< SMO steps for one problem; -1: no limit
-    Index working_set = 512;           ///< most variables optimised together
-    Index entrants = 64;               ///< most variables that enter the working set in a round
-    Index entrants_of_long_rows = 64;  ///< the same, for problems of more than `kLongRow` examples
-    Index in_flight = 4;               ///< most problems solved side by side
-    const Blas* polish = nullptr;      ///< if given, and the store has the whole matrix, refine the answer to rounding
-    const Blas* jump = nullptr;        ///< if given, solve for all free variables of a working set that takes long
-    const Folds* folds = nullptr;      ///< if given, solve each problem again without each fold
-    std::span<const CostPath> paths;   ///< if given, solve each problem for each of them, one cost after the other
+    double tolerance = 1e-3;            ///< epsilon of H&L (22)
+    Index max_iterations = -1;          ///< SMO steps for one problem; -1: no limit
+    Index working_set = 512;            ///< most variables optimised together
+    Index entrants = 64;                ///< most variables that enter the working set in a round
+    Index entrants_of_long_rows = 64;   ///< the same, for problems of more than `kLongRow` examples
+    Index in_flight = 4;                ///< most problems solved side by side
+    const Blas* polish = nullptr;       ///< if given, and the store has the whole matrix, refine the answer to rounding
+    const Blas* jump = nullptr;         ///< if given, solve for all free variables of a working set that takes long
+    const Folds* folds = nullptr;       ///< if given, solve each problem again without each fold
+    std::span<const CostPath> paths{};  ///< if given, solve each problem for each of them, one cost after the other
 };
 
 struct BinaryResult {

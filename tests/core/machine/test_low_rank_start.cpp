@@ -72,7 +72,7 @@ TEST(wide_kernels_start_near_the_optimum) {
     const Data data(750);
     for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger())}) {
         for (const BiasKind bias : {BiasKind::none, BiasKind::regularized, BiasKind::free}) {
-            const auto problem = problem_of(data, loss, bias, 10.0);
+            const auto problem = problem_of(data, loss, bias, 1.0);
             const auto near = trained(data, problem, -1);
             const auto far = trained(data, problem, std::numeric_limits<Index>::max());  // in steps alone
             CHECK(near.status == Status::converged && far.status == Status::converged);
