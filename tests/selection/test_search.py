@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
 from polymargin.machines import _cost_path
 from polymargin.machines._cost_path import classes_for_costs
 from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
@@ -34,6 +34,7 @@ MACHINES = [
     CrammerSingerSVC(),
     CrammerSingerSVC(bias="free"),
     UncertaintySVC(min_distance=float("inf")),
+    SoftmaxSVC(),
 ]
 GRID = {"C": [8.0, 0.5, 64.0], "gamma": [0.02, 0.5]}
 FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -396,6 +397,21 @@ def test_stored_values_are_as_exact_as_the_costs_need(monkeypatch):
     ours, theirs = both(exact(CrammerSingerSVC()), {"C": [1e5], "gamma": [1e-5]}, X, y, refit=False)
     assert stored == [np.float32, np.float64]
     assert_same_results(ours, theirs)
+
+
+def test_features_are_made_once_for_all_costs(monkeypatch):
+    made = []
+    features = SoftmaxSVC._features
+
+    def counted(machine, X, *rest):
+        made.append((machine.rank, len(X)))
+        return features(machine, X, *rest)
+
+    monkeypatch.setattr(SoftmaxSVC, "_features", counted)
+    X, y = iris()
+    grid = GRID | {"rank": [5, 20]}
+    KernelSearchCV(SoftmaxSVC(), grid, cv=0.3, refit=False).fit(X, y)
+    assert sorted(made) == [(5, 105), (5, 105), (20, 105), (20, 105)]  # of each width
 
 
 def test_hopeless_candidates_are_given_up_only_if_asked():

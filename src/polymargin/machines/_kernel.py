@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +14,7 @@ from polymargin import _core
 from polymargin._threads import one_blas_thread
 from polymargin.machines._data import Matrix, check_finite, core_data, dense, weighted_variance
 
+Made = TypeVar("Made")
 _DIAGONAL_BLOCK = 64  # rows that a callable kernel gets at a time when only its diagonal is wanted
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -82,6 +84,10 @@ class Kernel:
         return _core.KernelSession(
             self.training_data(X), self.spec, order, largest, tolerance, False, budget_bytes, threads
         )
+
+    def made_once(self, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what is made from the kernel values; a kernel that is trained on again makes it once for a key."""
+        return make()
 
     @property
     def refine(self) -> bool:
@@ -169,7 +175,7 @@ class SharedKernel(Kernel):
     largest: float  # no C_i will be larger,
     tolerance: float  # and no tol smaller
     rows: Matrix = field(compare=False, repr=False)  # what the values are of
-    sessions: dict[bytes, _core.KernelSession] = field(default_factory=dict, compare=False, repr=False)
+    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def examples(self, X: Matrix) -> Matrix:
         """Return the examples themselves."""
@@ -179,9 +185,9 @@ class SharedKernel(Kernel):
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
     ) -> _core.KernelSession:
         """Return the session of these rows, made when they are asked for first."""
-        key = order.tobytes()
-        if key not in self.sessions:
-            self.sessions[key] = _core.KernelSession(
+        return self.made_once(
+            order.tobytes(),
+            lambda: _core.KernelSession(
                 self.training_data(X),
                 self.spec,
                 order,
@@ -191,8 +197,15 @@ class SharedKernel(Kernel):
                 budget_bytes,
                 threads,
                 rough=X.dtype == np.float32,
-            )
-        return self.sessions[key]
+            ),
+        )
+
+    def made_once(self, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what was made for this key."""
+        if key not in self.kept:
+            self.kept[key] = make()
+        made: Made = self.kept[key]
+        return made
 
     @property
     def refine(self) -> bool:

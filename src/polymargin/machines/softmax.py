@@ -253,12 +253,14 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         def train(budget_bytes: int, threads: int, time_limit: float, **options: Any) -> dict[str, Any]:
             started = time.perf_counter()
             with row_blocks(self.n_jobs) as blocks:
-                basis, Z, evaluations = self._features(X, kernel, training, blocks)
+                order = training.order
+                of_features = self.basis, self.rank, repr(self.random_state), order.tobytes()
+                basis, Z, evaluations = kernel.made_once(of_features, lambda: self._features(X, kernel, order, blocks))
                 objective = self._objective(Z, training, factor, blocks)
                 outcome = minimize(
                     objective,
                     self._start(objective, training, classes),
-                    polish=len(training.order) <= _SMALL,
+                    polish=len(training.order) <= _SMALL and kernel.refine,
                     time_limit=time_limit - (time.perf_counter() - started),
                     **options,
                 )
@@ -284,11 +286,8 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         # A binary problem has scores +s and -s of one weight vector where the joint problem has two: half the norm.
         return np.eye(n_classes) if self._joint(n_classes) else np.eye(n_classes) / np.sqrt(2.0)
 
-    def _features(
-        self, X: Matrix, kernel: Kernel, training: TrainingSet, blocks: RowBlocks
-    ) -> tuple[Basis | None, Any, int]:
+    def _features(self, X: Matrix, kernel: Kernel, order: Ints, blocks: RowBlocks) -> tuple[Basis | None, Any, int]:
         """Return the basis (None where the examples themselves are the features), features, kernel evaluations."""
-        order = training.order
         if kernel.kind == "linear" and self.rank is None:
             Z = sp.csr_array(X[order]) if sp.issparse(X) else X[order]
             return None, Z.astype(np.float64), 0
