@@ -12,6 +12,8 @@ EDITABLE := --no-build-isolation --config-settings=build-dir=$(BUILD) --editable
 
 SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -name '*.?pp')
 
+# Targets build in the same place, one after the other; each build uses all cores by itself.
+.NOTPARALLEL:
 .PHONY: demo test bench docs lint format sanitize fuzz core-test build clean
 
 build: $(VENV)/.built
@@ -41,13 +43,15 @@ test: $(VENV)/.extra-test core-test
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
 core-test: $(VENV)/.built
+	test -f $(BUILD)/CMakeCache.txt || $(PIP) $(EDITABLE) .
 	$(BIN)/cmake $(BUILD) -DPOLYMARGIN_TESTS=ON > /dev/null
 	$(BIN)/cmake --build $(BUILD) --target core_tests
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --parallel 2
 
+# Without precompiled headers, so that an include that is missing is missed.
 sanitize: $(VENV)/.tools
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
-	    -DCMAKE_BUILD_TYPE=Debug -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
+	    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
 	$(BIN)/cmake --build build/sanitize --target core_tests
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 

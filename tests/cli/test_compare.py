@@ -97,7 +97,7 @@ def test_without_a_file_it_is_iris(folder):
         (["nothing.svm"], "there is no file `nothing.svm`", "runs on built-in data"),
         (["bad.csv"], "bad.csv, line 2, column 3: expected a finite number", None),
         (["bad.npz"], "bad.npz, array 'data' is missing", "numpy.savez(file, X=X, y=y)"),
-        (["last.csv"], "`last.csv` has numbers such as 0.5 where the classes should be", "--label last"),
+        (["last.csv"], "`last.csv` has numbers such as 1.25 where the classes should be", "--label last"),
         (["real.svm"], "`real.svm` has numbers such as 1.5 where the classes should be", None),
         (["bad.svm"], "bad.svm, line 1, column 1: expected a label", None),
         (["data.svm", "--machines", "nobody"], "there is no machine 'nobody'", None),
@@ -111,7 +111,7 @@ def test_without_a_file_it_is_iris(folder):
 def test_errors_end_with_1_and_say_what_to_do(folder, arguments, error, hint):
     (folder / "bad.csv").write_text("a,1,2\nb,1,x\n")
     (folder / "bad.svm").write_text("hello world\n")
-    (folder / "last.csv").write_text("0.5,1,2\n1.25,3,1\n")
+    (folder / "last.csv").write_text("5.0,1,2\n1.25,3,1\n")
     (folder / "real.svm").write_text("1.5 1:1\n2.25 1:2\n")
     np.savez("bad.npz", Z=np.zeros(3))
     np.savez("wide.npz", X=np.zeros((4, 9)), y=np.array([0, 1, 2, 0]))

@@ -23,7 +23,7 @@ from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, 
 from polymargin.machines import _cost_path
 from polymargin.machines._cost_path import classes_for_costs
 from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
-from polymargin.selection._rate import RateScorer, last_step
+from polymargin.selection._rate import RateScorer, last_step, rate
 
 MACHINES = [
     OneVsOneSVC(),
@@ -279,6 +279,27 @@ def test_the_rate_by_a_decision_leaves_the_machine_as_it_was(machine):
     assert RateScorer("adag")(machine, X, y) == other.fit(X, y).score(X, y)
     assert repr(machine) == before[0]
     np.testing.assert_array_equal(machine.predict(X), before[1])
+
+
+def test_predictions_in_a_column_are_counted_row_by_row():
+    assert rate(np.array([[0], [1], [2]]), np.array([0, 1, 1])) == 2 / 3
+
+
+def test_a_fold_without_test_rows_and_a_prediction_that_fails_have_the_error_score(monkeypatch):
+    X, y = iris()
+    empty = [(np.arange(150), np.array([], dtype=int)), (np.arange(150), np.arange(0, 150, 5))]
+    with pytest.warns(UserWarning, match="Scoring failed|non-finite"):
+        search = KernelSearchCV(OneVsOneSVC(), {"C": [1.0]}, cv=empty, refit=False).fit(X, y)
+    assert np.isnan(search.cv_results_["split0_test_score"][0])
+    assert search.cv_results_["split1_test_score"][0] > 0.9
+
+    def refuse(machine, X):
+        raise RuntimeError("no prediction today")
+
+    monkeypatch.setattr(CrammerSingerSVC, "predict", refuse)
+    with pytest.warns(UserWarning, match="no prediction today"):
+        search = KernelSearchCV(CrammerSingerSVC(), {"C": [1.0]}, cv=3, refit=False).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"][0])
 
 
 def test_solutions_that_take_much_memory_are_made_fold_by_fold(monkeypatch):

@@ -6,15 +6,17 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polymargin._errors import with_hint
 from polymargin.cli import _options as option
 
+if TYPE_CHECKING:
+    from polymargin.storage.data_files import Examples
+
 REPORT = "polymargin-report.html"
-TABLES = (".csv", ".tsv", ".npz")  # files that have all columns
 PRINTED_WIDTH = 110  # where there is no terminal that has a width
 MACHINES = (
     "all, hsu-lin (the five of the paper), or names separated by commas, such as one-against-one,dag,crammer-singer."
@@ -143,16 +145,17 @@ def _data(file: Path | None, test: Path | None, reading: dict[str, Any]) -> tupl
         load = "from sklearn.datasets import load_iris\n\ndata = load_iris()\n"
         load += "X, y = data.data, data.target_names[data.target]"
         return data.data, data.target_names[data.target], None, None, "iris", load
-    X, y = _read(file, reading)
+    train = _read(file, reading)
     options = "".join(f", {name}={value!r}" for name, value in reading.items() if name == "label" or value)
     load = f"from polymargin.storage import read_data\n\nX, y = read_data({str(file)!r}{options})"
     if test is None:
-        return X, y, None, None, file.name, load
-    X_test, y_test = _read(test, reading)
+        return train.X, train.y, None, None, file.name, load
+    held = _read(test, reading)
+    X, X_test = train.X, held.X
     load += f"\nX_test, y_test = read_data({str(test)!r}{options})"
-    if not {file.suffix.lower(), test.suffix.lower()} & set(TABLES):
+    if train.kind == held.kind == "svmlight":
         X, X_test = _as_wide(X, X_test)
-    return X, y, X_test, y_test, file.name, load
+    return X, train.y, X_test, held.y, file.name, load
 
 
 def _as_wide(*matrices: Any) -> list[Any]:
@@ -169,26 +172,29 @@ def _as_wide(*matrices: Any) -> list[Any]:
     ]
 
 
-def _read(path: Path, reading: dict[str, Any]) -> tuple[Any, Any]:
-    from polymargin.storage.data_files import read_data
+def _read(path: Path, reading: dict[str, Any]) -> Examples:
+    from polymargin.storage.data_files import read_examples
 
     if not path.exists():
-        hint = f"names are relative to `{Path.cwd()}`; without a file, `polymargin compare` runs on built-in data"
+        hint = "without a file, `polymargin compare` runs on built-in data"
+        if not path.is_absolute():
+            hint = f"names are relative to `{Path.cwd()}`; {hint}"
         raise with_hint(FileNotFoundError(f"there is no file `{path}`"), hint)
-    X, y = read_data(path, **reading)
-    _check_classes(path, y, reading["label"])
-    return X, y
+    examples = read_examples(path, **reading)
+    _check_classes(path, examples, reading["label"])
+    return examples
 
 
-def _check_classes(path: Path, y: Any, label: str) -> None:
+def _check_classes(path: Path, examples: Examples, label: str) -> None:
     """Refuse numbers with a fraction: in a table, that is another column."""
     from sklearn.utils.multiclass import type_of_target
 
-    if type_of_target(y) != "continuous":
+    if type_of_target(examples.y) != "continuous":
         return
-    message = f"`{path}` has numbers such as {y[0]:g} where the classes should be"
+    example = next(value for value in examples.y if value != round(value))
+    message = f"`{path}` has numbers such as {example:g} where the classes should be"
     hint = None
-    if path.suffix.lower() in (".csv", ".tsv"):
+    if examples.kind == "csv":
         other = Label.last if label == Label.first else Label.first
         message += f", in its {label} column"
         hint = f"if the {other.value} column has the class: --label {other.value}"

@@ -85,8 +85,8 @@ class Kernel:
             self.training_data(X), self.spec, order, largest, tolerance, False, budget_bytes, threads
         )
 
-    def made_once(self, key: Any, make: Callable[[], Made]) -> Made:
-        """Return what is made from the kernel values; a kernel that is trained on again makes it once for a key."""
+    def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what is made from the kernel values; a kernel that is trained on again keeps it for the next time."""
         return make()
 
     @property
@@ -175,7 +175,7 @@ class SharedKernel(Kernel):
     largest: float  # no C_i will be larger,
     tolerance: float  # and no tol smaller
     rows: Matrix = field(compare=False, repr=False)  # what the values are of
-    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    made: dict[str, tuple[Any, Any]] = field(default_factory=dict, compare=False, repr=False)  # with their keys
 
     def examples(self, X: Matrix) -> Matrix:
         """Return the examples themselves."""
@@ -185,7 +185,8 @@ class SharedKernel(Kernel):
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
     ) -> _core.KernelSession:
         """Return the session of these rows, made when they are asked for first."""
-        return self.made_once(
+        return self.shared(
+            "session",
             order.tobytes(),
             lambda: _core.KernelSession(
                 self.training_data(X),
@@ -200,11 +201,12 @@ class SharedKernel(Kernel):
             ),
         )
 
-    def made_once(self, key: Any, make: Callable[[], Made]) -> Made:
-        """Return what was made for this key."""
-        if key not in self.kept:
-            self.kept[key] = make()
-        made: Made = self.kept[key]
+    def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what was made last, if it was for this key: one of a kind is kept, for the sake of memory."""
+        if what not in self.made or self.made[what][0] != key:
+            self.made.pop(what, None)
+            self.made[what] = key, make()
+        made: Made = self.made[what][1]
         return made
 
     @property

@@ -254,8 +254,8 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
             started = time.perf_counter()
             with row_blocks(self.n_jobs) as blocks:
                 order = training.order
-                of_features = self.basis, self.rank, repr(self.random_state), order.tobytes()
-                basis, Z, evaluations = kernel.made_once(of_features, lambda: self._features(X, kernel, order, blocks))
+                key = self.basis, self.rank, self.random_state, order.tobytes()
+                basis, Z, evaluations = kernel.shared("features", key, lambda: self._features(X, kernel, order, blocks))
                 objective = self._objective(Z, training, factor, blocks)
                 outcome = minimize(
                     objective,

@@ -66,8 +66,7 @@ class Objective:
         self.shape = (Z.shape[1], factor.shape[1])
         self._n_weights = Z.shape[1] * factor.shape[1]
         self._blocks = blocks
-        self._at: Floats | None = None  # the point that was looked at last, with its value and gradient
-        self._there: tuple[float, Floats]
+        self._last: tuple[Floats, float, Floats] | None = None  # a point with its value and gradient
         self._curvature: dict[int, Any] = {}  # of each block, by its first row
         self._totals = np.bincount(codes, weights=costs, minlength=self.n_classes).astype(np.float64)
         self._class_sums: Floats | None = None
@@ -127,11 +126,11 @@ class Objective:
         return value, pulled, sums
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
-        """Return the objective and its gradient."""
-        if self._at is not None and (point == self._at).all():
-            return self._there
+        """Return the objective and its gradient, which is kept for the next question and not to be changed."""
+        if self._last is not None and (point == self._last[0]).all():
+            return self._last[1:]
         V, b = self.split(point)
-        self._at = None
+        self._last = None
 
         def evaluate(block: slice) -> Part:
             values, slopes, curvature = self.loss.evaluate(self._product(V, b, block), self.codes[block])
@@ -140,9 +139,9 @@ class Objective:
             return float(self.costs[block] @ values), self._transposed(slopes, block), slopes.sum(axis=0)
 
         value, pulled, sums = self._sum(evaluate)
-        self._there = 0.5 * float(V.ravel() @ V.ravel()) + value, self._derivative(V + pulled, sums)
-        self._at = point.copy()
-        return self._there
+        value += 0.5 * float(V.ravel() @ V.ravel())
+        self._last = point.copy(), value, self._derivative(V + pulled, sums)
+        return self._last[1:]
 
     def hessian_product(self, point: Floats, direction: Floats) -> Floats:
         """Return the product of the Hessian at a point with a direction."""

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,7 @@ class Evaluation:
     board: Scoreboard
     advanced: Callable[[int], None] | None = None  # counts fits
     stop: threading.Event = field(default_factory=threading.Event)
+    rates: Rates | None = field(init=False)  # if nothing else is measured
 
     def __post_init__(self) -> None:
         self.rates = Rates.of(self.scorer)
@@ -91,7 +92,7 @@ class Evaluation:
         ``K`` has the kernel values of all examples, ``y`` their classes.
         """
         wanted = self.rates
-        plain = not self.score_params and not self.with_train_score
+        plain = not self.score_params and not self.with_train_score and all(len(fold.test) > 0 for fold in folds)
         possible = isinstance(machine, CostPathMachine) and machine._costs_at_once() and machine.time_limit is None
         if wanted is None or not (plain and possible and np.isfinite(series.costs[-1])):
             return folds
@@ -147,7 +148,8 @@ class Evaluation:
     def _measured(self, machine: Any, K: NDArray[Any], y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:
         if failed is None:
             if self.rates is not None and not params:
-                return self.rates.named([scorer(machine, K, y) for scorer in self.rates.scorers])
+                with suppress(Exception):  # then as scikit-learn has it, with `error_score`
+                    return self.rates.named([scorer(machine, K, y) for scorer in self.rates.scorers])
             return _score(machine, K, y, self.scorer, params, self.error_score)
         names = getattr(self.scorer, "_scorers", None)
         return self.error_score if names is None else dict.fromkeys(names, self.error_score)

@@ -52,8 +52,8 @@ class Rates:
 
 
 def rate(predicted: NDArray[Any], y: NDArray[Any]) -> float:
-    """Return the share of examples that get their class."""
-    return float(np.mean(predicted == y))
+    """Return the share of examples that get their class; predictions may be a column."""
+    return float(np.mean(np.ravel(predicted) == y))
 
 
 def last_step(estimator: Any) -> Any:
