@@ -51,7 +51,8 @@ core-test: $(VENV)/.built
 # Without precompiled headers, so that an include that is missing is missed.
 sanitize: $(VENV)/.tools
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
-	    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
+	    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+	    -DPOLYMARGIN_PYTHON=OFF -DPOLYMARGIN_TESTS=ON -DPOLYMARGIN_SANITIZE=ON > /dev/null
 	$(BIN)/cmake --build build/sanitize --target core_tests
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 

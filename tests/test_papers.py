@@ -5,17 +5,15 @@ The data are looked for in the folder that POLYMARGIN_DATA names, else in ``shar
 repository. Attributes are scaled to [-1, 1] by the training part, except those of dna.
 """
 
-import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from reference.data import paper_file
 from sklearn.datasets import load_svmlight_file
 
 from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
 
-DATA = Path(os.environ.get("POLYMARGIN_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FEATURES = {"dna": 180, "satimage": 36, "letter": 16, "shuttle": 9}
 
 # (log2 C, log2 gamma), rate in per cent
@@ -73,10 +71,7 @@ FEW = {
 
 def read(name, part, n_features):
     """Return a file as it is."""
-    path = DATA / name / f"{name}.{part}.svm.bz2"
-    if not path.exists():
-        pytest.skip(f"no file {path.name}: set POLYMARGIN_DATA to the folder of the papers' data sets")
-    X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=False)
+    X, y = load_svmlight_file(str(paper_file(name, part)), n_features=n_features, zero_based=False)
     return X.toarray(), y.astype(int)
 
 

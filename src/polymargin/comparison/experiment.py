@@ -143,7 +143,7 @@ def compare(
     significance = all_pairs(
         {key: result.rate for key, result in done.items() if result.rate is not None},
         {key: result.fold_rates for key, result in done.items()},
-        None if test is None else {key: np.ravel(experiment.predicted[key]) == test[1] for key in done},
+        None if test is None else {key: experiment.predicted[key] == test[1] for key in done},
         level,
     )
     return Comparison(
@@ -318,7 +318,7 @@ class Experiment:
         assert self.test is not None
         X, y = self.test
         predicted, seconds = shortest(partial(estimator.predict, X))
-        self.predicted[name] = predicted
+        self.predicted[name] = np.ravel(predicted)
         return {
             "rate": rate(predicted, y),
             "test_seconds": seconds,

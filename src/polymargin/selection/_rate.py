@@ -18,9 +18,9 @@ class RateScorer:
     decision: str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        machine = last_step(estimator)
-        if self.decision is None or machine.decision == self.decision:
+        if self.decision is None:
             return rate(estimator.predict(X), y)
+        machine = last_step(estimator)
         before, machine.decision = machine.decision, self.decision
         try:
             return rate(estimator.predict(X), y)
