@@ -35,7 +35,8 @@ class KernelFamily:
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self._base: dict[Any, NDArray[Any]] = {}
         self._last: dict[Kernel, NDArray[Any]] = {}
-        self._memory: list[NDArray[Any]] = []
+        self._spare: list[NDArray[Any]] = []  # matrices that nobody reads any more
+        self._taken: list[NDArray[Any]] = []
 
     @property
     def matrix_bytes(self) -> int:
@@ -51,6 +52,7 @@ class KernelFamily:
         """Return the kernel values of all pairs of examples, for each kernel; no longer valid when asked again."""
         if not all(kernel in self._last for kernel in kernels):
             self._last = {}
+            self._spare, self._taken = self._spare + self._taken, []
             for kernel in kernels:
                 if kernel not in self._last:
                     self._last[kernel] = self._made(kernel)
@@ -64,10 +66,8 @@ class KernelFamily:
         base = self._shared(half_distances if kernel.kind == "rbf" else scalar_products)
         if kernel.kind == "linear":
             return base
-        # In the memory of an earlier matrix, if there is one.
-        if len(self._memory) <= len(self._last):
-            self._memory.append(np.empty_like(base))
-        out = self._memory[len(self._last)]
+        out = self._spare.pop() if self._spare else np.empty_like(base)
+        self._taken.append(out)
         _core.apply_kernel(kernel.spec, base, out, self.threads)
         return out
 
