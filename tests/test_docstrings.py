@@ -10,6 +10,7 @@ from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
 
 import polymargin
+from polymargin.machines._documentation import with_shared_documentation
 
 CHECKS = {
     "GL03",  # no double blank lines
@@ -129,3 +130,12 @@ def test_public_names_are_listed_and_exist():
     assert len(set(polymargin.__all__)) == len(polymargin.__all__)
     for name in polymargin.__all__:
         assert hasattr(polymargin, name), name
+
+
+@pytest.mark.parametrize("indentation", ["    ", ""], ids=["as written", "as Python 3.13 leaves it"])
+def test_shared_parts_are_filled_in_whatever_the_indentation(indentation):
+    lines = ["A machine.", "", "Parameters", "----------", "<C>", "<parameters>"]
+    machine = type("Machine", (), {"__doc__": "\n".join([lines[0], *(indentation + line for line in lines[1:]), ""])})
+    names = [parameter.name for parameter in ClassDoc(with_shared_documentation(machine))["Parameters"]]
+    assert names[:2] == ["C", "kernel"]
+    assert "<" not in machine.__doc__.replace("<=", "")

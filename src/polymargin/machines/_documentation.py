@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
+from textwrap import dedent
 from typing import TypeVar
 
 Machine = TypeVar("Machine", bound=type)
@@ -140,6 +142,7 @@ _SHARED = {
 def with_shared_documentation(machine: Machine) -> Machine:
     """Put the shared parts where the docstring names them: a line ``<name>``."""
     if machine.__doc__ is not None:  # Python without docstrings: nothing to do
+        machine.__doc__ = cleandoc(machine.__doc__) + "\n"  # as the compiler leaves it from Python 3.13 on
         for name, text in _SHARED.items():
-            machine.__doc__ = machine.__doc__.replace(f"    <{name}>\n", text)
+            machine.__doc__ = machine.__doc__.replace(f"<{name}>\n", dedent(text))
     return machine
