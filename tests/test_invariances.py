@@ -295,7 +295,8 @@ def test_classes_share_out_what_they_get(Machine, problem):
         np.testing.assert_allclose(machine.dual_coef_.sum(axis=1), 0.0, atol=size)
     else:
         expected = machine.dual_coef_.sum(axis=1) if problem.bias == "regularized" else np.zeros(len(machine.classes_))
-        np.testing.assert_allclose(machine.intercept_, expected, atol=size)
+        shown = expected[1:] if len(expected) == 2 else expected
+        np.testing.assert_allclose(machine.intercept_, shown, atol=size)
 
 
 @every_machine

@@ -196,7 +196,7 @@ def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet
     expansion = _products(machine, X, training.order, members, B)
     full = _spread(training, machine.support_, B)
     sums = full.sum(axis=0)
-    intercept = machine.intercept_
+    intercept = machine._intercepts
     square = float(np.sum(full * expansion))
     regularized = machine.bias == "regularized"
     dual_square = square + (float(sums @ sums) if regularized else 0.0)
@@ -229,7 +229,7 @@ def _certify_linear_program(machine: LinearProgramSVC, X: Matrix, training: Trai
     codes = training.class_of(np.arange(len(training.order)))
     own = np.arange(len(codes)), codes
     members = np.arange(len(machine.support_))
-    scores = _products(machine, X, training.order, members, machine.dual_coef_.T) + machine.intercept_
+    scores = _products(machine, X, training.order, members, machine.dual_coef_.T) + machine._intercepts
     leads = scores[own][:, None] - scores
     leads[own] = np.inf
     hinges = np.maximum(0.0, MARGIN - leads).sum(axis=1)

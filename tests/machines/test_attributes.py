@@ -76,7 +76,7 @@ def test_shapes(Machine, k):
     elif Machine is UncertaintySVC:
         rows, offsets = np.bincount(machine.pairs_.ravel()).max(), len(machine.pairs_)
     else:
-        rows, offsets = k, k
+        rows, offsets = k, 1 if k == 2 else k
     assert machine.classes_.tolist() == list(range(k))
     assert machine.n_features_in_ == 5
     assert machine.dual_coef_.shape == (rows, n_sv)
@@ -191,3 +191,29 @@ def test_a_row_alone_gets_the_scores_it_gets_among_others(Machine):
     together = machine.decision_function(X)
     one_by_one = np.vstack([machine.decision_function(X[i : i + 1]) for i in range(0, len(X), 10)])
     np.testing.assert_allclose(one_by_one, together[::10], atol=1e-6)
+
+
+JOINT = [WestonWatkinsSVC, CrammerSingerSVC, SoftmaxSVC, LinearProgramSVC]
+
+
+@pytest.mark.parametrize("Machine", MACHINES)
+@pytest.mark.parametrize("k", [2, 3])
+def test_weights_are_read_only(Machine, k):
+    X, y = random_classes(k, n=60, seed=k)
+    machine = Machine(kernel="linear").fit(X, y)
+    before = machine.decision_function(X)
+    with pytest.raises(ValueError, match="read-only"):
+        machine.coef_[0, 0] = 7.0
+    np.testing.assert_array_equal(machine.decision_function(X), before)
+
+
+@pytest.mark.parametrize("Machine", [*JOINT, OneVsRestSVC, OneVsOneSVC])
+@pytest.mark.parametrize("solver", ["auto", "sequential-dual"])
+def test_weights_and_intercept_of_two_classes_are_those_of_the_one_score(Machine, solver):
+    X, y = random_classes(2, n=60, n_features=4, seed=5)
+    options = {"solver": solver} if "solver" in Machine().get_params() else {}
+    machine = Machine(kernel="linear", **options).fit(X + 1.0, y)
+    assert machine.coef_.shape == (1, 4)
+    assert machine.intercept_.shape == (1,)
+    scores = (X + 1.0) @ machine.coef_.T + machine.intercept_
+    np.testing.assert_allclose(scores[:, 0], machine.decision_function(X + 1.0), atol=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference.composition import one_vs_rest, upper_bounds
 from reference.data import digits, iris, random_classes, wine
-from reference.linear import linear_optimum, signs, worth
+from reference.linear import class_weights, linear_optimum, signs, worth
 from reference.linear_machines import (
     BIASES,
     CONTAINERS,
@@ -55,9 +55,10 @@ def test_solution_is_the_optimum(Machine, bias, container, k):
         best = linear_optimum(machine, X, y)
         assert machine.dual_objective_ == pytest.approx(best.dual, rel=1e-8)
         assert machine.primal_objective_ == pytest.approx(best.dual, rel=1e-8)
-        np.testing.assert_allclose(machine.coef_, best.W, rtol=0, atol=farthest(machine, best.dual))
+        W, b = class_weights(machine)
+        np.testing.assert_allclose(W, best.W, rtol=0, atol=farthest(machine, best.dual))
         if bias != "free":
-            np.testing.assert_allclose(machine.intercept_, best.b, rtol=0, atol=farthest(machine, best.dual))
+            np.testing.assert_allclose(b, best.b, rtol=0, atol=farthest(machine, best.dual))
         assert_honest(machine, X, y)
 
 
@@ -348,16 +349,17 @@ def test_scores_are_weights_times_features(Machine, bias, k):
     X, y = random_classes(k, n=50, seed=k)
     machine = converged(sequential(Machine, C=0.1, bias=bias, tol=1e-4), X, y)
     columns = 1 if Machine is OneVsRestSVC and k == 2 else k
-    assert machine.coef_.shape == (columns, X.shape[1])
+    shown = 1 if k == 2 else k
+    assert machine.coef_.shape == (shown, X.shape[1])
     assert machine.dual_coef_.shape == (columns, len(machine.support_))
-    assert machine.intercept_.shape == (columns,)
+    assert machine.intercept_.shape == (shown,)
     assert np.shape(machine.n_iter_) == ((columns,) if Machine is OneVsRestSVC else ())
     assert machine.n_kernel_evaluations_ == 0
     assert machine.n_features_in_ == X.shape[1]
     np.testing.assert_array_equal(machine.support_vectors_, X[machine.support_])
     np.testing.assert_array_equal(machine.n_support_, np.bincount(y[machine.support_], minlength=k))
     values = X @ machine.coef_.T + machine.intercept_
-    expected = values[:, -1] if k == 2 else values
+    expected = values[:, 0] if k == 2 else values
     assert machine.decision_function(X).shape == expected.shape
     np.testing.assert_allclose(machine.decision_function(X), expected, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(machine.predict(X), (expected > 0) if k == 2 else expected.argmax(axis=1))

@@ -9,6 +9,7 @@ from reference.compare import LOSSES, audit, coefficients, offsets_are_unique, o
 from reference.composition import upper_bounds
 from reference.data import digits, iris, overlapping, random_classes, separable, wine
 from reference.kernels import kernel_matrix
+from reference.linear import class_weights
 from reference.together import hsu_lin_primal, losses, objective_of_scores
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
@@ -189,9 +190,13 @@ def test_linear_weights_give_the_decision_function_and_sum_to_zero(Machine, bias
     X, y = wine()
     X, y = X[y < k], y[y < k]
     machine = Machine(kernel="linear", bias=bias, tol=1e-5).fit(X, y)
-    assert machine.coef_.shape == (k, X.shape[1])
-    np.testing.assert_allclose(X @ machine.coef_.T + machine.intercept_, all_scores(machine, X), atol=1e-5)
-    np.testing.assert_allclose(machine.coef_.sum(axis=0), 0.0, atol=1e-10)
+    assert machine.coef_.shape == (1 if k == 2 else k, X.shape[1])
+    W, b = class_weights(machine)
+    np.testing.assert_allclose(X @ W.T + b, all_scores(machine, X), atol=1e-5)
+    np.testing.assert_allclose(
+        X @ machine.coef_.T + machine.intercept_, machine.decision_function(X).reshape(len(X), -1), atol=1e-5
+    )
+    np.testing.assert_allclose(W.sum(axis=0), 0.0, atol=1e-10)
     np.testing.assert_allclose(machine.dual_coef_.sum(axis=0), 0.0, atol=1e-12)
 
 
@@ -201,7 +206,7 @@ def test_of_two_classes_the_second_is_positive(Machine):
     X, names = X[y > 0], np.array(["versicolor", "virginica"])[y[y > 0] - 1]
     machine = Machine().fit(X, names)
     assert machine.dual_coef_.shape == (2, len(machine.support_))
-    assert machine.intercept_.shape == (2,)
+    assert machine.intercept_.shape == (1,)
     assert machine.decision_function(X).shape == (len(X),)
     np.testing.assert_array_equal(machine.predict(X) == "virginica", machine.decision_function(X) > 0)
     assert machine.score(X, names) > 0.9
@@ -330,10 +335,11 @@ def test_the_three_primal_problems_of_hsu_and_lin_are_one(k, seed, form):
     factor = {4: 1, 7: k, 8: k + 2}[form]
     W, b, objective = hsu_lin_primal(X, y, factor * C, form)
     machine = WestonWatkinsSVC(C=C, kernel="linear", bias="free", tol=1e-6).fit(X, y)
-    np.testing.assert_allclose(machine.coef_, W, atol=1e-5)
+    found, intercepts = class_weights(machine)
+    np.testing.assert_allclose(found, W, atol=1e-5)
     assert machine.dual_objective_ == pytest.approx(objective / factor, rel=1e-6)
     assert offsets_are_unique(machine, y, upper_bounds(y, C))
-    np.testing.assert_allclose(machine.intercept_, b, atol=1e-4)
+    np.testing.assert_allclose(intercepts, b, atol=1e-4)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, np.inf])
@@ -442,8 +448,8 @@ def test_without_a_bias_points_on_one_ray_are_inseparable(Machine):
     machine = Machine(C=np.inf, kernel="linear", bias="free", tol=1e-5).fit(X, y)
     assert machine.score(X, y) == 1.0
     own = getattr(machine, "margin", 1.0)  # w = 1, -1 for a margin of 2, from -1 at 2 to 1 at 3
-    np.testing.assert_allclose(machine.coef_.ravel(), [-own, own], atol=1e-3)
-    np.testing.assert_allclose(machine.intercept_, [2.5 * own, -2.5 * own], atol=1e-3)
+    np.testing.assert_allclose(machine.coef_, [[own]], atol=1e-3)
+    np.testing.assert_allclose(machine.intercept_, [-2.5 * own], atol=1e-3)
 
 
 # Warm starts

@@ -88,7 +88,8 @@ def audit(machine, X, y, sample_weight=None):
     name = type(machine).__name__
     if name in PROBLEMS:
         return audit_problems(PROBLEMS[name](machine, y), K, bound)
-    B, b, codes = coefficients(machine, len(y)), machine.intercept_, np.searchsorted(machine.classes_, y)
+    B, codes = coefficients(machine, len(y)), np.searchsorted(machine.classes_, y)
+    b = machine.intercept_ * [-1.0, 1.0] if len(machine.classes_) == 2 else machine.intercept_
     if name == "LinearProgramSVC":
         u = multipliers(machine, len(y))
         return certificate.Audit(

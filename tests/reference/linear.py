@@ -108,12 +108,18 @@ def _worth_together(scores, B, codes, bound, loss, margin):
     return np.array([bound @ losses]), np.array([margin * own.sum()]), broken
 
 
+def class_weights(machine):
+    """Return weights and intercepts of all scores: machines of two classes together show those of the second alone."""
+    W, b = machine.coef_, machine.intercept_
+    return (W, b) if len(W) == len(dense(machine.dual_coef_)) else (np.vstack([-W, W]), np.append(-b, b))
+
+
 def worth(machine, X, y, sample_weight=None):
     """Recompute what the public attributes of a fitted linear machine are worth, in float64."""
     X = X.astype(np.float64)
     codes, n_classes = np.searchsorted(machine.classes_, y), len(machine.classes_)
     bound = upper_bounds(y, machine.C, machine.class_weight, sample_weight)
-    W, b = machine.coef_, machine.intercept_
+    W, b = class_weights(machine)
     B = np.zeros((len(codes), len(b)))
     B[machine.support_] = dense(machine.dual_coef_).T
     from_dual, sums = np.asarray(X.T @ B).T, B.sum(axis=0)

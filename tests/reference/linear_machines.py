@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import CrammerSingerSVC, OneVsRestSVC, WestonWatkinsSVC
 from reference.compare import dense
-from reference.linear import worth
+from reference.linear import class_weights, worth
 
 MACHINES = [CrammerSingerSVC, WestonWatkinsSVC, OneVsRestSVC]
 TOGETHER = MACHINES[:2]
@@ -66,7 +66,7 @@ def assert_honest(machine, X, y, sample_weight=None, rel=1e-9, newton=False):
 
     Weights and coefficients are one point, but after Newton steps they may be as far apart as the gap allows.
     """
-    W, b = machine.coef_, machine.intercept_
+    W, b = class_weights(machine)
     apart = np.asarray(dense(machine.dual_coef_) @ machine.support_vectors_.astype(np.float64)) - W
     if machine.bias == "regularized":
         apart = np.column_stack([apart, dense(machine.dual_coef_).sum(axis=1) - b])

@@ -405,7 +405,7 @@ FORGERIES = {
     "a value of another type": ("'converged_' must be", lambda t, h: h["values"].update(converged_=1)),
     "a value too many": ("'note_' is none of", lambda t, h: h["values"].update(note_=1)),
     "no features": ("'support_vectors_' has shape", lambda t, h: h["values"].update(n_features_in_=0)),
-    "a newer format": ("reads up to format 1: upgrade", lambda t, h: h.update(format_version=2)),
+    "a newer format": ("reads up to format 2: upgrade", lambda t, h: h.update(format_version=3)),
     "no format": ("'format_version' must be", lambda t, h: h.update(format_version="1")),
     "an entry missing": ("must have the entries", lambda t, h: h.pop("layouts")),
     "an entry of another type": ("'layouts' must be of type", lambda t, h: h.update(layouts=[])),

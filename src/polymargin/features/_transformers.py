@@ -113,7 +113,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             gamma = resolve_gamma(self.gamma, X, None) if self.kernel in ("rbf", "poly", "sigmoid") else 0.0
             kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
             kernel.check_training(X)
-            examples = Examples(X, np.arange(X.shape[0]), kernel, thread_count(self.n_jobs), X.dtype)
+            examples = Examples(X, np.arange(X.shape[0]), kernel, thread_count(self.n_jobs), _float_type(X))
             with row_blocks(self.n_jobs) as blocks:
                 basis, features = self._basis(examples, blocks)
             self._kernel = kernel
@@ -121,7 +121,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.points_ = np.empty((0, 0)) if kernel.precomputed else X[basis.points]
             self.coefficients_ = basis.coefficients
             self._n_features_out = basis.coefficients.shape[1]
-        return features.astype(X.dtype, copy=False)
+        return features.astype(_float_type(X), copy=False)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the features of examples: their coordinates in the basis.
@@ -140,9 +140,14 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         X = checked_examples(self, X, reset=False, finite=not self._kernel.precomputed)
         rows = np.arange(X.shape[0])
-        values = self._kernel.matrix(X, rows, self.points_, self.indices_, thread_count(self.n_jobs), X.dtype)
+        values = self._kernel.matrix(X, rows, self.points_, self.indices_, thread_count(self.n_jobs), _float_type(X))
         with row_blocks(self.n_jobs) as blocks:
             return projected(values, self.coefficients_, blocks)
+
+
+def _float_type(X: Matrix) -> Any:
+    """Return the type of the features of some examples: theirs, if they are numbers."""
+    return np.float64 if X.dtype == object else X.dtype
 
 
 @with_shared_documentation

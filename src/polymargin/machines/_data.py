@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from polymargin import _core
 
-Matrix = Any  # a dense array or a CSR matrix of float32 or float64
+Matrix = Any  # a dense array or a CSR matrix of float32 or float64; for a kernel in Python also a column of objects
 _LARGEST_SQUARE = 1e300
 
 
@@ -21,7 +21,12 @@ def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset:
 
     ``finite=False`` leaves the values to the caller, who may need only some of them.
     """
+    kernel = getattr(estimator, "kernel", None)
+    if callable(kernel) and _are_objects(X):
+        return _checked_objects(estimator, X, y, reset=reset)
     if sp.issparse(X):
+        if isinstance(kernel, str) and kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported: pass K.toarray()")
         _check_sparse_structure(X)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
@@ -30,7 +35,7 @@ def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset:
         "ensure_all_finite": False,
         "reset": reset,
     }
-    alone = isinstance(y, str) and y == "no_validation"  # scikit-learn's word; None is a missing y, an error
+    alone = _is_alone(y)
     checked = validate_data(estimator, X, y, **options)
     X = checked if alone else checked[0]
     if sp.issparse(X) and not X.has_canonical_format:
@@ -41,6 +46,45 @@ def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset:
     return X if alone else (X, checked[1])
 
 
+def _is_alone(y: Any) -> bool:
+    """Whether there is no ``y`` to check; scikit-learn's word, for None is a missing y, an error."""
+    return isinstance(y, str) and y == "no_validation"
+
+
+def _are_objects(X: Any) -> bool:
+    """Whether ``X`` is a sequence of things that are no rows of numbers: texts, graphs, sequences of any length."""
+    if getattr(X, "ndim", 1) == 1 and hasattr(X, "dtype"):  # an array or a column of a table
+        return getattr(X.dtype, "kind", "O") in "OUS"
+    if not isinstance(X, list | tuple) or any(hasattr(item, "__array__") for item in X[:1]):
+        return False
+    try:
+        return np.asarray(X).dtype.kind in "OUS"
+    except ValueError:  # sequences of different lengths
+        return True
+
+
+def _checked_objects(estimator: Any, X: Any, y: Any, *, reset: bool) -> Any:
+    """Return examples that only the kernel function understands as a column of objects (and ``y``)."""
+    if reset:
+        estimator.n_features_in_ = 1
+        vars(estimator).pop("feature_names_in_", None)
+    elif estimator.n_features_in_ != 1:
+        raise ValueError(
+            f"X has examples that are no rows of numbers, but {type(estimator).__name__} was fitted on rows of "
+            f"{estimator.n_features_in_} numbers"
+        )
+    if len(X) == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    column = np.empty((len(X), 1), dtype=object)
+    for row, item in enumerate(X):  # one by one: NumPy would look into items that are sequences
+        column[row, 0] = item
+    if _is_alone(y):
+        return column
+    y = validate_data(estimator, y=y)
+    check_consistent_length(column, y)
+    return column, y
+
+
 def _check_sparse_structure(X: Any) -> None:
     if X.format == "csr":
         indices, indptr = np.ascontiguousarray(X.indices), np.ascontiguousarray(X.indptr)
@@ -49,8 +93,11 @@ def _check_sparse_structure(X: Any) -> None:
         X.check_format(full_check=True)
 
 
-def check_finite(X: Matrix, name: str, first_row: int = 0) -> None:
-    """Raise ValueError, naming row and column, if there is a NaN or an infinity; X may begin at some row of another."""
+def check_finite(X: Matrix, name: str, first_row: int = 0, columns: NDArray[np.int64] | None = None) -> None:
+    """Raise ValueError, naming row and column, if there is a NaN or an infinity.
+
+    X may begin at some row of another matrix, and have only these of its columns.
+    """
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # one fast pass; an overflowing sum of finite values is sorted out below
@@ -62,6 +109,7 @@ def check_finite(X: Matrix, name: str, first_row: int = 0) -> None:
         row, column = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1, int(X.indices[bad[0]])
     else:
         row, column = (int(i) for i in np.unravel_index(bad[0], X.shape))
+    column = column if columns is None else int(columns[column])
     value = "NaN" if np.isnan(values.flat[bad[0]]) else "infinity"
     raise ValueError(
         f"Input {name} contains {value} at row {first_row + row}, column {column}; every value must be finite. "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import hash as hash_of
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -39,6 +40,9 @@ def _row_hashes(X: Matrix, random_state: Any) -> NDArray[np.uint64]:
     The sum is exact, so its order does not matter, and a zero adds nothing, so sparse rows need only what they store.
     """
     rng = check_random_state(0 if random_state is None else random_state)
+    if X.dtype == object:
+        seed = rng.randint(2**31)
+        return np.array([int(hash_of((seed, item))[:16], 16) for item in X[:, 0]], dtype=np.uint64)
     factors = rng.randint(0, np.iinfo(np.uint64).max, X.shape[1], dtype=np.uint64) | np.uint64(1)
     hashes = np.empty(X.shape[0], dtype=np.uint64)
     rows = max(1, _AT_ONCE // max(1, X.shape[1]))

@@ -27,7 +27,8 @@ class Kept:
 
     ``values`` is one of
 
-    - ``"real"``: finite float64 numbers; ``"data"``: float32 ones as well; ``"extended"``: infinite ones as well;
+    - ``"real"``: finite float64 numbers; ``"data"``: float32 ones as well, or objects that only a kernel in Python
+      understands; ``"extended"``: infinite ones as well;
     - ``"count"``: whole numbers that are not negative, all of them smaller than the dimension ``below``;
     - ``"labels"``: the classes, sorted; ``"names"``: texts; ``"kernel"``: a :class:`Kernel`;
     - ``"number"``, ``"flag"``, ``"text"``: a float of any value, a bool, a str.
@@ -128,6 +129,8 @@ def _flaw_of_floats(kept: Kept, value: Any) -> str | None:
         return "must be dense"
     numbers = value.data if sp.issparse(value) else np.asarray(value)
     allowed = FLOATS[kept.values]
+    if kept.values == "data" and numbers.dtype == object:
+        return None
     if numbers.dtype not in allowed:
         return f"has type {numbers.dtype}, expected {' or '.join(map(str, allowed))}"
     if kept.values == "extended":

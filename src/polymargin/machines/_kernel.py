@@ -65,8 +65,6 @@ class Kernel:
         """Raise ValueError if X is to be a kernel matrix of the training examples and is none."""
         if not self.precomputed:
             return
-        if sp.issparse(X):
-            raise ValueError("a precomputed kernel must be a dense matrix; use K.toarray()")
         if X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"a precomputed kernel must be a square matrix when fitting, rows and columns being the "
@@ -95,8 +93,10 @@ class Kernel:
         return True
 
     def called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
-        """Return what a callable kernel says, checked."""
-        K = np.ascontiguousarray(self.kind(A, B), dtype=np.float64)
+        """Return what a callable kernel says, checked; examples that are no rows of numbers it gets in one dimension."""
+        A, B = (examples[:, 0] if examples.dtype == object else examples for examples in (A, B))
+        K = self.kind(A, B)
+        K = np.ascontiguousarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
         if K.shape != (A.shape[0], B.shape[0]):
             raise ValueError(
                 f"the kernel function must return a matrix of shape {(A.shape[0], B.shape[0])}, got {K.shape}"
@@ -112,7 +112,7 @@ class Kernel:
             return self.called(X, vectors)
         if self.precomputed:
             columns = X.take(support, axis=1).astype(np.float64, copy=False)
-            check_finite(columns, "X, in its columns of support vectors,", first_row)
+            check_finite(columns, "X, in its columns of support vectors,", first_row, support)
             return columns
         return None
 

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
 
 from polymargin import _core
+from polymargin._alone import ordered_products
 from polymargin.machines._cutting_plane import solve_cutting_plane
 from polymargin.machines._data import Matrix, check_squares, core_data, dense
 from polymargin.machines._kept import Kept
@@ -130,7 +132,7 @@ class LinearSolverMixin:
         self.dual_coef_ = columns.toarray() if np.prod(columns.shape) <= _DENSE else columns
         del columns  # before the support vectors, which may be all examples, are copied
         self._store_support(X, training, used, solution)  # type: ignore[attr-defined]
-        self.intercept_ = solution.intercept
+        self._store_intercepts(solution.intercept)  # type: ignore[attr-defined]
         self.solver_used_ = solution.solver
         self._linear_weights = solution.weights
 
@@ -141,7 +143,7 @@ class LinearSolverMixin:
             return None
         known = example >= 0
         rows = np.ascontiguousarray(dense(self.dual_coef_.T[known]))
-        return example[known], rows.ravel(), np.ascontiguousarray(self.intercept_)
+        return example[known], rows.ravel(), np.ascontiguousarray(self._intercepts)  # type: ignore[attr-defined]
 
     def _forget_linear(self) -> None:
         """After a fit on kernel values the weights of an earlier one are of no use."""
@@ -152,12 +154,12 @@ class LinearSolverMixin:
         if sp.issparse(self.dual_coef_) and "_linear_weights" not in vars(self):
             yield "dual_coef_", "is sparse, but the weights that it stands beside are missing"
 
-    def _all_scores(self, X: Matrix) -> Floats:
+    def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None) -> tuple[Floats, Floats]:
         weights = self.__dict__.get("_linear_weights")
         if weights is None:
-            return super()._all_scores(X)  # type: ignore[misc]
+            return super()._scores_and_sizes(X, accuracy)  # type: ignore[misc]
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = np.asarray(X @ weights, dtype=np.float64) + self.intercept_
+            scores = np.asarray(X @ weights, dtype=np.float64) + self._intercepts  # type: ignore[attr-defined]
         if not np.all(np.isfinite(scores)):
             row = int(np.argmin(np.isfinite(scores).all(axis=1)))
             values = np.abs(dense(X[[row]])).ravel()
@@ -165,7 +167,21 @@ class LinearSolverMixin:
                 f"the value in row {row}, column {int(values.argmax())} is too large: its score overflows. Scale the "
                 "data, for example with StandardScaler"
             )
-        return scores
+        return scores, row_norms(X).astype(np.float64)
+
+    @property
+    def _may_be_single(self) -> bool:
+        return "_linear_weights" not in vars(self) and super()._may_be_single  # type: ignore[misc]
+
+    def _masses(self, power: int) -> Floats:
+        weights = self.__dict__.get("_linear_weights")
+        return super()._masses(power) if weights is None else row_norms(weights.T)  # type: ignore[misc]
+
+    def _score_alone(self, X: Matrix, scores: Floats, rows: Ints, wanted: NDArray[np.bool_]) -> None:
+        weights = self.__dict__.get("_linear_weights")
+        if weights is None:
+            return super()._score_alone(X, scores, rows, wanted)  # type: ignore[misc]
+        scores[rows] = ordered_products(X, weights) + self._intercepts  # type: ignore[attr-defined]
 
     def _weights(self) -> Floats:
         weights = self.__dict__.get("_linear_weights")

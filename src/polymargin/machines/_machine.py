@@ -82,7 +82,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         "support_vectors_": Kept("data", ("vectors held", "features held"), sparse=True),
         "n_support_": Kept("count", ("classes",)),
         "dual_coef_": Kept("real", ("rows", "vectors")),
-        "intercept_": Kept("real", ("scores",)),
+        "intercept_": Kept("real", ("intercepts",)),
         "primal_objective_": Kept("number", report=True),
         "dual_objective_": Kept("number", report=True),
         "duality_gap_": Kept("number", report=True),
@@ -347,12 +347,23 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         if self.kernel != "linear":
             raise AttributeError("coef_ exists only with kernel='linear'")
         check_is_fitted(self)
+        weights = self._public_weights()[:]
+        weights.flags.writeable = False  # scores are computed from what it was made of
+        return weights
+
+    def _public_weights(self) -> Floats:
+        """Return the weight vectors of the scores that ``decision_function`` is made of."""
         return self._weights()
+
+    @property
+    def _intercepts(self) -> Floats:
+        """The intercepts of all scores."""
+        return self.intercept_
 
     def _dimensions(self) -> dict[str, int]:
         rows, scores = self._shape(np.size(self.classes_))
         n_vectors, n_features = np.size(self.support_), int(self.n_features_in_)
-        sizes = {"rows": rows, "scores": scores, "vectors": n_vectors, "features": n_features}
+        sizes = {"rows": rows, "scores": scores, "intercepts": scores, "vectors": n_vectors, "features": n_features}
         held = not self._kernel.precomputed  # else the support vectors are columns of the kernel matrix
         return sizes | {"vectors held": held * n_vectors, "features held": held * n_features}
 
@@ -360,6 +371,8 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         yield from super()._flaws()
         if np.sum(self.n_support_) != len(self.support_):
             yield "n_support_", "does not count support_"
+        if getattr(self.support_vectors_, "dtype", None) == object and not callable(self._kernel.kind):
+            yield "support_vectors_", "holds objects, which the kernel does not understand"
         if self._kernel.precomputed and int(np.max(self.support_, initial=0)) >= self.n_features_in_:
             yield "support_", "names columns the kernel does not have"
 
@@ -396,7 +409,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     def _all_scores(self, X: Matrix) -> Floats:
         """Return every score of every row, in the signs of the public attributes."""
-        out = np.tile(np.asarray(self.intercept_, dtype=np.float64), (X.shape[0], 1))
+        out = np.tile(np.asarray(self._intercepts, dtype=np.float64), (X.shape[0], 1))
         if X.shape[0] == 0 or len(self.support_) == 0:
             return out
         kernel = self._kernel

@@ -120,7 +120,7 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         self._forget_linear()
         self._store_support(X, training, solution.support, solution)
         self.dual_coef_ = np.ascontiguousarray(solution.rows.reshape(-1, training.n_classes).T)
-        self.intercept_ = solution.intercept
+        self._store_intercepts(solution.intercept)
 
     def _shape(self, n_classes: int) -> tuple[int, int]:
         return n_classes, n_classes

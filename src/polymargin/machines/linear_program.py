@@ -119,7 +119,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
         self._store_support(X, training, used, solution)
         self.dual_coef_ = np.zeros((training.n_classes, len(used)))
         self.dual_coef_[training.class_of(used), np.arange(len(used))] = solution.coefficients[used]
-        self.intercept_ = solution.intercept
+        self._store_intercepts(solution.intercept)
         multipliers = solution.multipliers.tocoo()
         self.active_ = np.column_stack([training.order[multipliers.row], multipliers.col])
         self.multipliers_ = multipliers.data

@@ -315,7 +315,7 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         if example is None:
             return np.zeros(objective.size)
         known = example >= 0
-        return objective.projection(example[known], dense(self.dual_coef_.T[known]), self.intercept_)
+        return objective.projection(example[known], dense(self.dual_coef_.T[known]), self._intercepts)
 
     def _expansion(self, objective: Objective, point: Floats, basis: Basis | None) -> dict[str, Any]:
         """Return the scores as an expansion on the points of the basis, or on the features."""
@@ -346,7 +346,7 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         if solution.weights is not None:
             self._linear_weights = solution.weights
         self.dual_coef_ = np.ascontiguousarray(solution.coefficients.T)
-        self.intercept_ = solution.intercept
+        self._store_intercepts(solution.intercept)
         self.n_iter_ = int(solution.iterations)
         self.gradient_norm_ = float(solution.gradient_norm)
         self.solver_used_ = "newton-cg"

@@ -140,16 +140,16 @@ class _Graph:
 def _scores(graph: _Graph, machine: Any) -> str:
     """Add every score of every row, in the signs of the public attributes."""
     if machine._kernel.kind == "linear":
-        product = graph("MatMul", "X", graph.constant(np.ascontiguousarray(machine.coef_.T, dtype=np.float64)))
+        product = graph("MatMul", "X", graph.constant(np.ascontiguousarray(machine._weights().T, dtype=np.float64)))
     else:
         product = graph("MatMul", _kernel_values(graph, machine), graph.constant(_coefficients(machine)))
-    return graph("Add", product, graph.constant(np.asarray(machine.intercept_, dtype=np.float64)))
+    return graph("Add", product, graph.constant(np.asarray(machine._intercepts, dtype=np.float64)))
 
 
 def _coefficients(machine: Any) -> NDArray[np.float64]:
     """Return the coefficient of each support vector in each score."""
     given = machine.dual_coef_.toarray() if sp.issparse(machine.dual_coef_) else machine.dual_coef_
-    coefficients = np.zeros((len(machine.support_), len(machine.intercept_)))
+    coefficients = np.zeros((len(machine.support_), len(machine._intercepts)))
     for (begin, end), columns in machine._blocks():
         coefficients[begin:end, columns] = given[: len(columns), begin:end].T
     return coefficients
@@ -180,7 +180,7 @@ def _kernel_values(graph: _Graph, machine: Any) -> str:
 def _decision(graph: _Graph, machine: Any, values: str) -> tuple[str, str]:
     k = len(machine.classes_)
     if k == 2:
-        each = np.eye(len(machine.intercept_))
+        each = np.eye(len(machine._intercepts))
         weights = each[:, 0] if isinstance(machine, PairMachine) else machine._binary_score(each)  # it is linear
         score = graph("MatMul", values, graph.constant(np.ascontiguousarray(weights)))
         return graph("Cast", graph("Greater", score, graph.constant(0.0)), to=_INT64), score

@@ -27,7 +27,7 @@ from polymargin.machines._kernel import Kernel
 from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._values import decoded, encoded, from_json, to_json
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had an intercept for each of two classes
 MACHINES = {name: getattr(machines, name) for name in machines.__all__}  # what a file can name
 
 _SPARSE = {
@@ -299,6 +299,8 @@ def _unpacked(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
         if name not in state and not declared.optional:
             raise _BadFileError(f"tensor or value {name!r} is missing")
     vars(machine).update(state)
+    if header["format_version"] == 1 and getattr(machine, "_two_scores", False):
+        machine.intercept_ = machine.intercept_[1:]
     report = {name: declared for name, declared in kept.items() if declared.report}
     for name, flaw in chain(flaws(report, state), machine._flaws()):
         _refuse("tensor or value", name, flaw)
