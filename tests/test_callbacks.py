@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin.selection import KernelSearchCV
 
 pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
 
@@ -93,3 +95,78 @@ def test_a_failing_callback_leaves_the_machine_as_it_was(Machine):
     with pytest.raises(RuntimeError, match="no"):
         machine.fit(X[:200], y[:200])
     assert machine.dual_coef_ is before["dual_coef_"]
+
+
+# Searches
+
+
+class Teller(Recorder):
+    """Remembers the names of tasks, those that begin and those that end, and the sizes of what they are about."""
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        self.events.append(("begin", context.task_name, context.task_id, X is not None and X.shape))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+        weighted = metadata is not None and "sample_weight" in metadata
+        self.events.append(("end", context.task_name, context.task_id, weighted))
+
+    def named(self, *names):
+        return sorted(event for event in self.events if event[1] in names)
+
+
+TASKS = ("fit", "search", "candidate-split-evaluation", "refit-with-best-params")
+GRID = {"C": [1.0, 10.0], "kernel": ["rbf", "linear"]}
+
+
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("Machine", [OneVsOneSVC, WestonWatkinsSVC])
+def test_a_search_has_the_tasks_of_scikit_learns(Machine, n_jobs, refit):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200], y[:200]
+    told = []
+    for Search in (KernelSearchCV, GridSearchCV):
+        teller = Teller()
+        search = Search(Machine(), GRID, cv=3, refit=refit, n_jobs=n_jobs if Search is KernelSearchCV else None)
+        search.set_callbacks(teller).fit(X, y)
+        told.append(teller)
+    ours, theirs = told
+    assert ours.named(*TASKS[1:3]) == theirs.named(*TASKS[1:3])
+    assert ours.events[0] == "setup"
+    assert ours.events[-1] == "teardown"
+    assert ours.events.count("setup") == ours.events.count("teardown") == 1
+    of_the_fit = [event for event in ours.named("fit") if event[3] == X.shape or event[0] == "end"]
+    assert of_the_fit == [event for event in theirs.named("fit") if event[3] == X.shape or event[0] == "end"]
+    assert len(ours.named("refit-with-best-params")) == 2 * refit
+
+
+def test_callbacks_that_go_on_to_the_machine_see_its_last_fit():
+    class Spreading(Recorder):
+        max_propagation_depth = None
+
+    X, y = load_digits(return_X_y=True)
+    callback = Spreading()
+    KernelSearchCV(OneVsRestSVC(), {"C": [1.0, 2.0]}, cv=2).set_callbacks(callback).fit(X[:200], y[:200])
+    # The fit, the search, four candidates, and the last fit with its ten problems.
+    assert callback.events.count("begin") == callback.events.count("end") == 1 + 1 + 4 + 1 + 10
+
+
+def test_callbacks_of_the_machine_see_every_candidate():
+    X, y = load_digits(return_X_y=True)
+    recorder = Recorder()
+    machine = OneVsRestSVC().set_callbacks(recorder)
+    with pytest.warns(UserWarning, match="one by one: the callbacks of OneVsRestSVC"):
+        search = KernelSearchCV(machine, {"C": [1.0, 2.0]}, cv=2).fit(X[:200], y[:200])
+    assert not search.shared_
+    assert recorder.events.count("setup") == recorder.events.count("teardown") == 5
+    assert recorder.events.count("begin") == 5 * 11
+
+
+def test_a_search_that_turns_out_too_large_tells_its_callbacks_so():
+    X, y = load_digits(return_X_y=True)
+    teller = Teller()
+    with pytest.warns(UserWarning, match="one by one"):
+        search = KernelSearchCV(OneVsOneSVC(cache_size=0.01), {"C": [1.0, 2.0]}, cv=2).set_callbacks(teller)
+        search.fit(X[:200], y[:200])
+    assert teller.events.count("setup") == teller.events.count("teardown") == 2
+    assert len(teller.named("candidate-split-evaluation")) == 8

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 try:
@@ -19,7 +22,12 @@ except ImportError:  # an older scikit-learn: no callbacks, everything else work
         return method
 
 
-__all__ = ["HAVE_CALLBACKS", "CallbackSupportMixin", "FitTasks", "with_callbacks"]
+__all__ = ["HAVE_CALLBACKS", "CallbackSupportMixin", "FitTasks", "SearchTasks", "has_callbacks", "with_callbacks"]
+
+
+def has_callbacks(estimator: Any) -> bool:
+    """Whether anybody listens to the fits of an estimator."""
+    return bool(getattr(estimator, "_skl_callbacks", None))
 
 
 class FitTasks:
@@ -29,7 +37,7 @@ class FitTasks:
         self._told = 0
         self._hooks = {"estimator": estimator, "X": X, "y": y}
         self._context = None
-        if getattr(estimator, "_skl_callbacks", None):
+        if has_callbacks(estimator):
             self._context = estimator._init_callback_context(max_subtasks=total)
             self._context.call_on_fit_task_begin(**self._hooks)
 
@@ -53,3 +61,59 @@ class FitTasks:
         self.report(done)
         if self._context is not None:
             self._context.call_on_fit_task_end(**self._hooks)
+
+
+class SearchTasks:
+    """Tells the callbacks of a search about its tasks, which are those of scikit-learn's.
+
+    Below the fit there are the search, with a task for each candidate and fold, and the last fit to all data. Candidates
+    that are solved together are told one after the other when they are done.
+    """
+
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], total: int) -> None:
+        weight = params.get("sample_weight")
+        self._hooks = {
+            "estimator": search,
+            "X": X,
+            "y": y,
+            "metadata": None if weight is None else {"sample_weight": weight},
+        }
+        self._search, self._lock = search, threading.Lock()
+        self._fit = self._evaluations = None
+        if has_callbacks(search):
+            self._fit = search._init_callback_context(max_subtasks=1 + (search.refit is not False))
+            self._fit.call_on_fit_task_begin(**self._hooks)
+            self._evaluations = self._fit.subcontext("search", max_subtasks=total, sequential_subtasks=False)
+            self._evaluations.call_on_fit_task_begin(estimator=search)
+
+    def evaluated(self, number: int, part: Callable[[], tuple[Any, Any]]) -> None:
+        """Tell of a candidate on a fold, by its number; ``part`` returns the examples that it was fitted to."""
+        if self._evaluations is None:
+            return
+        hooks = {"estimator": self._search, "X": lambda: part()[0], "y": lambda: part()[1]}
+        with self._lock:  # evaluations end in threads
+            task = self._evaluations.subcontext("candidate-split-evaluation", task_id=number)
+            task.call_on_fit_task_begin(**hooks)
+            task.call_on_fit_task_end(**hooks)
+
+    def searched(self) -> None:
+        """Tell that all candidates are done."""
+        if self._evaluations is not None:
+            self._evaluations.call_on_fit_task_end(estimator=self._search)
+
+    @contextmanager
+    def refitting(self, best: Any) -> Iterator[None]:
+        """Tell of the last fit, whose tasks belong to those of the search."""
+        if self._fit is None:
+            yield
+            return
+        task = self._fit.subcontext("refit-with-best-params")
+        with task.propagate_callback_context(best):
+            task.call_on_fit_task_begin(**self._hooks)
+            yield
+        task.call_on_fit_task_end(**self._hooks)
+
+    def end(self) -> None:
+        """Tell that the search is over."""
+        if self._fit is not None:
+            self._fit.call_on_fit_task_end(**self._hooks)

@@ -209,7 +209,13 @@ def test_weights_and_groups_go_where_they_belong():
     X, y = overlapping(n=200)
     rng = np.random.default_rng(0)
     fit_params = {"sample_weight": rng.integers(1, 4, len(y)).astype(float), "groups": rng.integers(0, 8, len(y))}
-    assert_same_results(*both(exact(OneVsOneSVC()), GRID, X, y, cv=GroupKFold(4), fit_params=fit_params))
+    machine, options = exact(OneVsOneSVC()), {"cv": GroupKFold(4), "fit_params": fit_params}
+    assert_same_results(*both(machine, GRID, X, y, **options))
+    weighted, plain = both(machine, GRID, X, y, return_train_score=True, **options)
+    assert_same_results(weighted, plain)
+    del fit_params["sample_weight"]
+    unweighted = both(machine, GRID, X, y, return_train_score=True, **options)[0]
+    assert not np.array_equal(weighted.cv_results_["mean_train_score"], unweighted.cv_results_["mean_train_score"])
 
 
 @pytest.mark.parametrize("cv", [3, ShuffleSplit(2, random_state=0), [(np.arange(0, 150, 2), np.arange(1, 150, 2))]])

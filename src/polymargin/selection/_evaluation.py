@@ -37,6 +37,7 @@ class Fold:
     y_test: NDArray[Any]
     fit_params: dict[str, Any]
     score_params: dict[str, Any]
+    train_score_params: dict[str, Any]
 
 
 @dataclass
@@ -60,9 +61,9 @@ class Evaluation:
         """Return the parameters of ``fit`` that belong to a training part."""
         return _check_method_params(X, params=self.fit_params, indices=train)
 
-    def score_parameters(self, X: Any, test: NDArray[np.int64]) -> dict[str, Any]:
-        """Return the parameters of the scorer that belong to a test part."""
-        return _check_method_params(X, params=self.score_params, indices=test)
+    def score_parameters(self, X: Any, part: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of the scorer that belong to a part."""
+        return _check_method_params(X, params=self.score_params, indices=part)
 
     def run(
         self,
@@ -142,7 +143,9 @@ class Evaluation:
         outcome["test_scores"] = self._measured(machine, X_test, fold.y_test, fold.score_params, outcome["fit_error"])
         scored = time.perf_counter()
         if self.with_train_score:
-            outcome["train_scores"] = self._measured(machine, X_train, fold.y_train, {}, outcome["fit_error"])
+            outcome["train_scores"] = self._measured(
+                machine, X_train, fold.y_train, fold.train_score_params, outcome["fit_error"]
+            )
         return {**outcome, "fit_time": fitted - started, "score_time": scored - fitted}
 
     def _measured(self, machine: Any, K: NDArray[Any], y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from polymargin._callbacks import has_callbacks
 from polymargin.machines._machine import KernelMachine
 
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0", "solver")  # the last says whether there is a matrix
@@ -68,6 +69,8 @@ class Plan:
 def plan(estimator: BaseEstimator, candidates: Iterable[Mapping[str, Any]]) -> Plan:
     """Return what the candidates share; raise NothingToShareError if they do not share a kernel."""
     steps, machine, prefix = _taken_apart(estimator)
+    if has_callbacks(machine):
+        raise NothingToShareError(f"the callbacks of {type(machine).__name__} are to see every fit of it")
     grouped: dict[Any, dict[Any, list[tuple[float, int, Any]]]] = {}
     for index, candidate in enumerate(candidates):
         current = clone(machine).set_params(**_own_parameters(candidate, prefix))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,15 @@ class Scoreboard:
     """The evaluations of each candidate on each fold, in the form in which scikit-learn's search keeps them."""
 
     def __init__(self, n_candidates: int, n_folds: int) -> None:
+        self.entered: Callable[[int, int], None] | None = None  # is told of every evaluation
         self.outcomes: list[list[dict[str, Any] | None]] = [[None] * n_folds for _ in range(n_candidates)]
         self.given_up: set[int] = set()
 
     def enter(self, candidate: int, fold: int, outcome: dict[str, Any]) -> None:
         """Keep one evaluation."""
         self.outcomes[candidate][fold] = outcome
+        if self.entered is not None:
+            self.entered(candidate, fold)
 
     def finished(self) -> list[int]:
         """Return the candidates that were evaluated on every fold."""

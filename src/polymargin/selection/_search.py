@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
+from polymargin._callbacks import SearchTasks, with_callbacks
 from polymargin._memory import budget_bytes
 from polymargin._progress import count_bar
 from polymargin._threads import one_blas_thread, thread_count
@@ -46,6 +47,9 @@ class KernelSearchCV(GridSearchCV):
 
     The last step of a pipeline is searched likewise, fold by fold, as long as the grid leaves the steps before it
     alone. With ``kernel="linear"`` and many examples there is no kernel matrix: the costs are then a seeded path.
+
+    Callbacks of the search hear of the tasks of scikit-learn's search, of which those below a candidate are missing:
+    candidates are not fitted one by one. If the machine has callbacks of its own, they are.
 
     Parameters
     ----------
@@ -142,6 +146,7 @@ class KernelSearchCV(GridSearchCV):
         )
         self.early_stop = early_stop
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Evaluate all candidates, then fit the best.
 
@@ -169,6 +174,7 @@ class KernelSearchCV(GridSearchCV):
         except NothingToShareError as reason:
             warnings.warn(f"candidates are evaluated one by one: {reason}", UserWarning, stacklevel=2)
             self.shared_ = False
+            with_callbacks(lambda search: None)(self)  # ends what they were told of the search so far
             return super().fit(X, y, **params)
 
     def _at_once(self, family: KernelFamily, cache_size: Any) -> int:
@@ -198,6 +204,11 @@ class KernelSearchCV(GridSearchCV):
             scorers, routed.estimator.fit, routed.scorer.score, self.return_train_score, self.error_score, board
         )
         total = len(candidates) * len(splits)
+        tasks = SearchTasks(self, X, y, params, total)
+        board.entered = lambda candidate, fold: tasks.evaluated(
+            candidate * len(splits) + fold,
+            lambda: (_safe_indexing(X, splits[fold][0]), _safe_indexing(y, splits[fold][0])),
+        )
         try:
             with self._counter(total) as bar:
                 evaluation.advanced = bar
@@ -207,8 +218,10 @@ class KernelSearchCV(GridSearchCV):
             raise
         self._keep(candidates, board, list(range(len(candidates))), refit_metric)
         self.scorer_ = getattr(scorers, "_scorers", scorers)
+        tasks.searched()
         if self.refit:
-            self._refit(X, y, routed.estimator.fit)
+            self._refit(X, y, routed.estimator.fit, tasks)
+        tasks.end()
         return self
 
     def _counter(self, total: int) -> AbstractContextManager[Callable[[int], None] | None]:
@@ -245,10 +258,11 @@ class KernelSearchCV(GridSearchCV):
         """Ctrl-C may leave results without a machine."""
         return hasattr(self, "best_estimator_" if self.refit else "cv_results_")
 
-    def _refit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+    def _refit(self, X: Any, y: Any, fit_params: dict[str, Any], tasks: SearchTasks) -> None:
         started = time.perf_counter()
         best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
-        self.best_estimator_ = best.fit(X, y, **fit_params)
+        with tasks.refitting(best):
+            self.best_estimator_ = best.fit(X, y, **fit_params)
         self.refit_time_ = time.perf_counter() - started
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
@@ -271,6 +285,7 @@ class KernelSearchCV(GridSearchCV):
                 y[test],
                 evaluation.fit_parameters(X, train),
                 evaluation.score_parameters(X, test),
+                evaluation.score_parameters(X, train) if self.return_train_score else {},
             )
             for number, (train, test) in enumerate(splits)
         ]
