@@ -16,7 +16,7 @@ from reference.mutations import mutated
 from sklearn.datasets import dump_svmlight_file
 
 from polymargin import OneVsOneSVC, load_model
-from polymargin.cli import main
+from polymargin.cli import _app, main
 from polymargin.storage import export_libsvm, read_data
 
 
@@ -304,6 +304,13 @@ def bad_files(folder):
     (folder / "one_class").write_text("1 1:1\n1 1:2\n")
     (folder / "truncated").write_text("svm_type c_svc\n")
     return folder
+
+
+def test_no_command_is_2_whatever_click_says(monkeypatch, run):
+    code, out, _ = run()
+    assert (code, "Usage: polymargin" in out) == (2, True)
+    monkeypatch.setattr(_app, "app", lambda *_, **__: 0)  # so do versions of click before 8.2, after the help
+    assert run()[0] == 2
 
 
 @pytest.mark.parametrize("arguments", WRONG_USAGE)

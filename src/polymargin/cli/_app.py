@@ -21,6 +21,7 @@ from polymargin.cli.scale import scale
 from polymargin.cli.train import train
 from polymargin.cli.tune import tune
 
+WRONG_USAGE = 2
 _UsageError: Any = typer.BadParameter.__mro__[1]  # older versions of typer take it from click, newer have their own
 
 app = typer.Typer(
@@ -74,6 +75,8 @@ def run(given: list[str]) -> int:
             warnings.showwarning = show_warning
             code = app(with_weights_spelled_out(given), prog_name="polymargin", standalone_mode=False)
             sys.stdout.flush()
+        if not given:  # the help was shown, for want of a command; click says that this is wrong from 8.2 on
+            return WRONG_USAGE
         return code if isinstance(code, int) else 0
     except typer.Abort:
         raise KeyboardInterrupt from None
@@ -96,4 +99,4 @@ def _wrong_usage(error: Any, as_json: bool) -> int:
         report_error(
             error.message if ours else error.format_message(), hint_for(error) or f"see `{command} --help`", as_json
         )
-    return 2
+    return WRONG_USAGE
