@@ -393,7 +393,7 @@ def test_coupling_must_be_chosen_before_the_fit():
     X, y = iris()
     machine = OneVsOneSVC().fit(X, y).set_params(decision="coupling")
     for method in ("predict", "predict_proba", "decision_function"):
-        with pytest.raises(ValueError, match="fit again"):
+        with pytest.raises(ValueError, match="fit it again"):
             getattr(machine, method)(X)
 
 

@@ -9,6 +9,7 @@ from polymargin.decision.votes import pair_index, pair_list
 
 # Sums of the same numbers in another order must tie, and shares of a few dozen examples never come this close.
 _DIGITS = 12
+_TIED = 1e-9  # scores that differ by less have to be looked at again
 
 
 class ColumnDistances:
@@ -80,4 +81,21 @@ def column_scores(answers: NDArray[np.float64], matrix: NDArray[np.float64]) -> 
         Scores, none of them positive.
     """
     squared = answers @ (-2 * matrix) + (matrix**2).sum(axis=0) + (answers**2).sum(axis=1, keepdims=True)
+    close = tied_rows(-squared)
+    if len(close) > 0:  # a product of matrices has last digits that depend on the other rows
+        squared[close] = _summed_squares(answers[close], matrix)
     return -np.sqrt(np.round(np.maximum(squared, 0.0), _DIGITS))
+
+
+def tied_rows(scores: NDArray[np.float64], moved: NDArray[np.float64] | float = 0.0) -> NDArray[np.int64]:
+    """Return the rows whose two largest scores rounding, or errors of the answers, may bring into another order."""
+    second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+    return np.flatnonzero(first - second <= _TIED + 2 * moved)
+
+
+def _summed_squares(answers: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the squared distances, one pair after the other."""
+    squared = np.zeros((len(answers), matrix.shape[1]))
+    for own, row in zip(answers.T, matrix, strict=True):
+        squared += (own[:, None] - row) ** 2
+    return squared

@@ -23,6 +23,12 @@ def normalized_probabilities(scores: Floats) -> Floats:
     return _leading(probabilities, scores)
 
 
+def log_probabilities(probabilities: Floats) -> Floats:
+    """Return the logarithms of probabilities: -inf, and no warning, where one is 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
 def _leading(probabilities: Floats, scores: Floats) -> Floats:
     """Let the class with the largest score lead where rounding has made its probability equal to another's."""
     rows, best = np.arange(len(scores)), scores.argmax(axis=1)

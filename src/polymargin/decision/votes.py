@@ -27,11 +27,22 @@ def _by_class(pairwise: NDArray[np.float64], n_classes: int) -> Iterator[tuple[i
         start += n_classes - 1 - i
 
 
-def _wins(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
+def for_first_at_zero(n_classes: int, order: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each pair whether a value of 0 is a vote for its first class: if that comes later in ``order``."""
+    place = np.argsort(order)
+    first, second = pair_list(n_classes).T
+    later: NDArray[np.bool_] = place[first] > place[second]
+    return later
+
+
+def _wins(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Count the votes of each row for each class."""
     wins = np.zeros((len(pairwise), n_classes), dtype=np.int64, order="F" if pairwise.flags.f_contiguous else "C")
+    place = None if order is None else np.argsort(order)
     for i, values in _by_class(pairwise, n_classes):
         for_first = values > 0
+        if place is not None:
+            for_first |= (values == 0) & (place[i] > place[i + 1 :])
         wins[:, i] += for_first.sum(axis=1)
         wins[:, i + 1 :] += ~for_first
     return wins
@@ -52,7 +63,8 @@ def votes(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
     Parameters
     ----------
     pairwise : array of shape (n, k(k-1)/2)
-        Decision values in the order of :func:`pair_list`; positive is a vote for the first class.
+        Decision values in the order of :func:`pair_list`; positive is a vote for the first class, negative one for the
+        second, and 0 one for that which comes later in ``order``: in the order of indices, the second.
     n_classes : int
         The number k of classes.
     order : array of shape (k,), optional
@@ -63,18 +75,23 @@ def votes(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
     array of shape (n,)
         Class indices.
     """
-    wins = _wins(pairwise, n_classes)
+    wins = _wins(pairwise, n_classes, order)
     return wins.argmax(axis=1) if order is None else order[wins[:, order].argmax(axis=1)]
 
 
-def vote_scores(pairwise: NDArray[np.float64], n_classes: int, decided: NDArray[np.int64]) -> NDArray[np.float64]:
+def vote_scores(
+    pairwise: NDArray[np.float64],
+    n_classes: int,
+    decided: NDArray[np.int64],
+    order: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
     """Return a score for each class: its votes, plus its summed decision values squeezed into (-1/3, 1/3).
 
     The squeezed sums order classes with equally many votes, as in scikit-learn. Where the largest score is not
     that of the class ``decided`` (a tie, or an elimination that ended elsewhere), the two scores change places, so
-    that the largest score always names the decision.
+    that the largest score always names the decision. ``order`` is that of :func:`votes`.
     """
-    wins, favour = _wins(pairwise, n_classes), _favour(pairwise, n_classes)
+    wins, favour = _wins(pairwise, n_classes, order), _favour(pairwise, n_classes)
     scores: NDArray[np.float64] = wins + favour / (3 * (np.abs(favour) + 1))
     rows = np.arange(len(scores))
     largest = scores.argmax(axis=1)

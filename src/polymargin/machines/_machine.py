@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from polymargin import _core
+from polymargin._alone import kernel_rows, kernel_sizes, ordered_sums
 from polymargin._blocks import row_blocks
 from polymargin._callbacks import HAVE_CALLBACKS, CallbackSupportMixin, FitTasks, with_callbacks
 from polymargin._memory import budget_bytes
@@ -32,6 +33,7 @@ from polymargin._threads import one_blas_thread, thread_count
 from polymargin.machines._data import Matrix, checked_examples, core_data
 from polymargin.machines._kept import KeepsState, Kept
 from polymargin.machines._kernel import KERNELS, Kernel, SharedKernel, resolve_gamma
+from polymargin.machines._settling import SMALL, near_largest, settled_scores
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
 _CACHED_VALUES = 1 << 18  # kernel values that are read at once
@@ -388,6 +390,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         blocks: list[tuple[tuple[int, int], list[int]]],
         out: Floats,
         vectors: Matrix | None = None,
+        accuracy: float | None = None,
     ) -> Floats:
         """Add to ``out`` the scores of some rows; each support vector's kernel values are computed once."""
         vectors = self.support_vectors_ if vectors is None else vectors
@@ -402,23 +405,34 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
                 np.ascontiguousarray(coefficients),
                 blocks,
                 out,
-                accuracy=float(self.tol) / 2,
+                accuracy=float(self.tol) / 2 if accuracy is None else accuracy,
                 threads=thread_count(self.n_jobs),
             )
         return out
 
     def _all_scores(self, X: Matrix) -> Floats:
-        """Return every score of every row, in the signs of the public attributes."""
+        """Return every score of every row, in the signs of the public attributes.
+
+        Where rounding could decide, a row's scores do not depend on the rows beside it.
+        """
+        return settled_scores(self, X)
+
+    def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None) -> tuple[Floats, Floats]:
+        """Return every score of every row, and for each row the size of the rounding in its kernel values."""
         out = np.tile(np.asarray(self._intercepts, dtype=np.float64), (X.shape[0], 1))
+        sizes = np.zeros(X.shape[0])
         if X.shape[0] == 0 or len(self.support_) == 0:
-            return out
+            return out, sizes
         kernel = self._kernel
-        if not (kernel.precomputed or callable(kernel.kind)):
-            return self._add_scores(X, np.arange(X.shape[0]), self.dual_coef_, self._blocks(), out)
+        if self._in_core:
+            rows = np.arange(X.shape[0])
+            self._add_scores(X, rows, self.dual_coef_, self._blocks(), out, accuracy=accuracy)
+            return out, kernel_sizes(kernel, X, self.support_vectors_)
 
         def add(rows: slice) -> None:
             values = kernel.values(X[rows], self.support_vectors_, self.support_, rows.start)
             assert values is not None
+            sizes[rows] = np.maximum(values.max(axis=1), -values.min(axis=1))
             scores = out[rows]
             for (begin, end), columns in self._blocks():
                 scores[:, columns] += values[:, begin:end] @ self.dual_coef_[: len(columns), begin:end].T
@@ -427,7 +441,41 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         step = X.shape[0] if callable(kernel.kind) else max(1, _CACHED_VALUES // len(self.support_))
         with row_blocks(self.n_jobs) as blocks:
             blocks.each(add, X.shape[0], step)
-        return out
+        return out, sizes
+
+    @property
+    def _in_core(self) -> bool:
+        """Whether the core computes the kernel values."""
+        return not (self._kernel.precomputed or callable(self._kernel.kind))
+
+    @property
+    def _may_be_single(self) -> bool:
+        """Whether the core may have scored in single precision."""
+        return self._in_core and len(self.support_) > SMALL
+
+    def _masses(self, power: int) -> Floats:
+        """Return the norm of the coefficients of each score: their absolute sum, or with 2 their length."""
+        masses = np.zeros(len(self._intercepts))
+        for (begin, end), columns in self._blocks():
+            masses[columns] += (np.abs(self.dual_coef_[: len(columns), begin:end]) ** power).sum(axis=1)
+        return masses if power == 1 else np.sqrt(masses)
+
+    def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+        """Return which scores have to be computed again if they may be so far off."""
+        return near_largest(scores, errors)
+
+    def _terms(self, column: int) -> tuple[Ints, Floats]:
+        """Return the support vectors that a score is made of, in the order of its sum, and their coefficients."""
+        return np.arange(len(self.support_)), self.dual_coef_[column]
+
+    def _score_alone(self, X: Matrix, scores: Floats, rows: Ints, wanted: NDArray[np.bool_]) -> None:
+        """Put into ``scores[rows]`` what the rows X have on their own."""
+        values = kernel_rows(self._kernel, X, self.support_vectors_, self.support_)
+        for column in np.flatnonzero(wanted.any(axis=0)):
+            which = np.flatnonzero(wanted[:, column])
+            members, coefficients = self._terms(int(column))
+            sums = ordered_sums(values[np.ix_(which, members)], coefficients)
+            scores[rows[which], column] = sums + self._intercepts[column]
 
 
 def checked_weights(sample_weight: Any, X: Matrix) -> Floats:

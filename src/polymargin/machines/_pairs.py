@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from polymargin._memory import available_bytes
 from polymargin.decision import pair_list
 from polymargin.machines._binary import BinaryMachine
+from polymargin.machines._settling import near_zero
 from polymargin.machines._solution import Floats, Ints
 
 
@@ -116,6 +117,12 @@ class PairMachine(BinaryMachine):
         coefficients = self.dual_coef_[rows, members]
         used = coefficients != 0
         return members[used], coefficients[used]
+
+    def _terms(self, column: int) -> tuple[Ints, Floats]:
+        return self._pair(column)
+
+    def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+        return near_zero(scores, errors)
 
     def _weights(self) -> Floats:
         weights = np.zeros((len(self.intercept_), self.n_features_in_))

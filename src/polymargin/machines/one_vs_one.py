@@ -7,26 +7,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from polymargin._alone import kernel_rows, kernel_sizes, ordered_sums
 from polymargin._threads import one_blas_thread
 from polymargin.decision import Sigmoids, adag, couple, dag, fit_sigmoids, pair_list, vote_scores, votes
+from polymargin.decision.probabilities import log_probabilities
 from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._folds import folds_of
 from polymargin.machines._kept import Kept
 from polymargin.machines._pairs import PairLayout, PairMachine, all_pairs
+from polymargin.machines._settling import levels
 from polymargin.machines._solution import BinarySolution, Floats, Ints, TrainingSet
 
 _PAIRWISE_AT_ONCE = 1 << 24  # decision values of pairs held at once for probabilities: 128 MB
+_MOVED = 64.0  # of errors in the pairs to errors in probabilities
+_ROUNDING = 1e-12  # of the coupling
 
 
 def _couples(machine: Any) -> bool:
     if machine.decision != "coupling":
         raise AttributeError(
-            f"predict_proba needs decision='coupling' before fit; decision={machine.decision!r} has no probabilities"
+            f"probabilities need decision='coupling' before fit; decision={machine.decision!r} has no probabilities"
         )
     return True
 
@@ -55,7 +61,8 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         How the answers of the pairs become a class. ``"votes"``: most votes, a tie goes to the class that sorts
         first. ``"dag"``: ask (first, last) of the classes left and drop the loser, k - 1 questions. ``"adag"``:
         a knock-out tournament, first against last, second against second-last, and so on. ``"coupling"``: the
-        largest probability.
+        largest probability. A pair whose value is exactly 0 answers with its second class, as in LIBSVM and
+        scikit-learn's ``SVC``.
     <parameters>
 
     Attributes
@@ -171,7 +178,10 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
     def _checked_state(self) -> None:
         super()._checked_state()
         if self.decision == "coupling" and not hasattr(self, "probA_"):
-            raise ValueError("decision='coupling' needs a machine that was fitted with it; fit again")
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted without probabilities, and decision='coupling' was set "
+                "afterwards: fit it again with decision='coupling', or set back the decision that it was fitted with"
+            )
 
     def _flaws(self) -> Iterator[tuple[str, str]]:
         yield from super()._flaws()
@@ -185,10 +195,29 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         out = np.empty((X.shape[0], n_classes))
         rows = max(1, _PAIRWISE_AT_ONCE // len(self.intercept_))
         for begin in range(0, len(out), rows):
-            values = self._sign(n_classes) * self._all_scores(X[begin : begin + rows])
-            with one_blas_thread():
-                out[begin : begin + rows] = couple(self._sigmoids.probabilities(values), n_classes)
+            out[begin : begin + rows] = self._coupled_rows(X[begin : begin + rows])
         return out
+
+    def _coupled_rows(self, X: Matrix) -> Floats:
+        """Return the probabilities of some rows; where the largest are close, those of the row alone."""
+        values, sizes = self._scores_and_sizes(X)
+        out = self._probabilities_of(values)
+        for level in levels(self):
+            # An error of a pair's value moves the logarithm of its odds by A times as much, and no probability by more
+            # than a few times that.
+            moved = (level.errors(sizes) * np.abs(self.probA_)).max(axis=1)
+            second, first = np.partition(out, -2, axis=1)[:, -2:].T
+            close = np.flatnonzero(first - second <= first * (_MOVED * moved + _ROUNDING))
+            if len(close) > 0:
+                level.rescore(X, values, sizes, close, everything=True)
+                out[close] = self._probabilities_of(values[close])
+        return out
+
+    def _probabilities_of(self, values: Floats) -> Floats:
+        """Couple the answers of the pairs, given in the signs of the public attributes."""
+        n_classes = len(self.classes_)
+        with one_blas_thread():
+            return couple(self._sigmoids.probabilities(self._sign(n_classes) * values), n_classes)
 
     @property
     def _sigmoids(self) -> Sigmoids:
@@ -211,6 +240,22 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         """
         return self._coupled(self._checked_queries(X))
 
+    @available_if(_couples)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithm of the probability of each class; only with ``decision="coupling"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
+        """
+        return log_probabilities(self.predict_proba(X))
+
     # Deciding.
 
     def decision_function(self, X: Any) -> Floats:
@@ -226,19 +271,28 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         ndarray of shape (n_samples, k), or (n_samples,) for two classes
             The votes of each class plus its summed decision values squeezed into (-1/3, 1/3), which order classes
             with equally many votes; where that order contradicts ``predict``, the two scores change places. For two
-            classes the decision value, positive for the second. With ``decision="coupling"`` the probabilities, and
-            for two classes the logarithm of their ratio.
+            classes the decision value, positive for the second, and 0 is the second as well. With
+            ``decision="coupling"`` the probabilities, and for two classes the logarithm of their ratio.
         """
         X = self._checked_queries(X)
         n_classes = len(self.classes_)
         if self.decision == "coupling":
-            return (
-                self._coupled(X) if n_classes > 2 else self._sigmoids.second_class_log_odds(-self._all_scores(X)[:, 0])
-            )
+            return self._coupled(X) if n_classes > 2 else self._log_odds(X)
         values = self._all_scores(X)
         if n_classes == 2:
             return values[:, 0]
-        return vote_scores(values, n_classes, self._decide_all(values))
+        return vote_scores(values, n_classes, self._decide_all(values), self._order)
+
+    def _log_odds(self, X: Matrix) -> Floats:
+        """Return log(P(second) / P(first)) of two classes."""
+        values, sizes = self._scores_and_sizes(X)
+        for level in levels(self):
+            odds = np.abs(self._sigmoids.second_class_log_odds(-values[:, 0]))
+            errors = np.abs(self.probA_) * level.errors(sizes)[:, 0] + _ROUNDING
+            close = np.flatnonzero(odds <= errors)
+            if len(close) > 0:
+                level.rescore(X, values, sizes, close, everything=True)
+        return self._sigmoids.second_class_log_odds(-values[:, 0])
 
     def _costs_at_once(self) -> bool:
         return self.decision != "coupling"
@@ -246,12 +300,29 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
     def _decide_all(self, values: Floats) -> Ints:
         """Decide from the values of all pairs."""
         n_classes = len(self.classes_)
-        if n_classes == 2:
-            return (values[:, 0] > 0).astype(np.int64)
+        if n_classes == 2:  # positive for the second
+            return (values[:, 0] > 0 if self._reverses(0, 1) else values[:, 0] >= 0).astype(np.int64)
         if self.decision == "votes":
-            return votes(values, n_classes, self.__dict__.get("_tie_order"))
+            return votes(values, n_classes, self._order)
         eliminate = dag if self.decision == "dag" else adag
         return eliminate(lambda p, rows: values[rows, p], len(values), n_classes)
+
+    @property
+    def _order(self) -> Ints | None:
+        """The classes in the order of the LIBSVM model that they come from, if that is not the sorted one."""
+        return self.__dict__.get("_tie_order")
+
+    def _reverses(self, first: int, second: int) -> bool:
+        """Whether that order has the second of two classes before the first."""
+        return self._order is not None and self._order.tolist().index(first) > self._order.tolist().index(second)
+
+    def _terms(self, column: int) -> tuple[Ints, Floats]:
+        members, coefficients = self._pair(column)
+        first, second = self._layout(len(self.classes_)).pairs[column]
+        if not self._reverses(first, second):
+            return members, coefficients
+        begin = np.searchsorted(members, self._class_ranges()[second])  # LIBSVM begins with the class of the file's
+        return np.roll(members, -begin), np.roll(coefficients, -begin)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each example.
@@ -272,24 +343,37 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         X = self._checked_queries(X)
         n_classes = len(self.classes_)
         if self.decision == "coupling":
-            return self.classes_[self._coupled(X).argmax(axis=1)]
-        in_core = self._kernel.kind in ("linear", "poly", "rbf", "sigmoid")
-        if self.decision == "votes" or n_classes == 2 or not in_core:
+            order = np.arange(n_classes) if self._order is None else self._order
+            return self.classes_[order[self._coupled(X)[:, order].argmax(axis=1)]]
+        if self.decision == "votes" or n_classes == 2 or not self._in_core:
             return self.classes_[self._decide_all(self._all_scores(X))]
         eliminate = dag if self.decision == "dag" else adag
         return self.classes_[eliminate(self._path_answer(X), X.shape[0], n_classes)]
 
     def _path_answer(self, X: Matrix) -> Callable[[int, Ints], Floats]:
         """Return a function that evaluates one pair machine for some rows."""
+        sizes = kernel_sizes(self._kernel, X, self.support_vectors_)
+        coarsest = next(levels(self))
 
         def answer(p: int, rows: Ints) -> Floats:
             members, coefficients = self._pair(p)
             out = np.full((len(rows), 1), self.intercept_[p])
             blocks = [((0, len(members)), [0])]
             vectors = self.support_vectors_[members]
-            return self._add_scores(X, rows, coefficients[None, :], blocks, out, vectors)[:, 0]
+            values = self._add_scores(X, rows, coefficients[None, :], blocks, out, vectors)[:, 0]
+            close = np.flatnonzero(np.abs(values) <= coarsest.errors_of(p, sizes[rows]))
+            if len(close) > 0:
+                values[close] = self._answer_alone(X[rows[close]], p)
+            return values
 
         return answer
+
+    def _answer_alone(self, X: Matrix, p: int) -> Floats:
+        """Return the values of a pair machine for rows, each as if it were alone."""
+        members, coefficients = self._terms(p)
+        values = kernel_rows(self._kernel, X, self.support_vectors_[members], self.support_[members])
+        sums: Floats = ordered_sums(values, coefficients) + self.intercept_[p]
+        return sums
 
 
 def _fitted_sigmoids(training: TrainingSet, held_out: Floats) -> Sigmoids:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin._blocks import RowBlocks, row_blocks
 from polymargin._threads import thread_count
-from polymargin.decision.probabilities import normalized_probabilities, softmax_probabilities
+from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
 from polymargin.features._basis import Basis, Examples, incomplete_cholesky, kernel_pca, subset
 from polymargin.features._transformers import chosen_points
 from polymargin.machines._data import Matrix, dense
@@ -238,6 +238,21 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         """
         scores = self._all_scores(self._checked_queries(X))
         return softmax_probabilities(scores) if self._joint(scores.shape[1]) else normalized_probabilities(scores)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
+        """
+        return log_probabilities(self.predict_proba(X))
 
     def _joint(self, n_classes: int) -> bool:
         return self.strategy == "joint" or n_classes == 2  # one class against the rest of one is both

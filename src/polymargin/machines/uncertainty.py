@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from polymargin.decision import ColumnDistances, column_scores, pair_answers, pair_list
+from polymargin.decision.nearest_column import tied_rows
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._kept import Kept
@@ -21,6 +22,7 @@ from polymargin.machines._kernel import Kernel
 from polymargin.machines._machine import refuse_inseparable, seed_of
 from polymargin.machines._pairs import PairLayout, PairMachine
 from polymargin.machines._rounds import PairRounds, Probes
+from polymargin.machines._settling import levels
 from polymargin.machines._solution import BinarySolution, Floats, Ints, TrainingSet
 
 _SHARE_OF_PROBES = 0.125  # of the memory for kernel values: theirs are few, and each saves one for every pair
@@ -258,9 +260,21 @@ class UncertaintySVC(PairMachine):
             yield "decision_matrix_", "must hold shares, from 0 to 1"
 
     def _scores(self, X: Any) -> Floats:
-        values = self._all_scores(self._checked_queries(X))
-        if len(self.classes_) == 2:
-            return values
+        X = self._checked_queries(X)
+        if len(self.classes_) == 2 or self.answers == "signs":
+            values = self._all_scores(X)
+            return values if len(self.classes_) == 2 else self._column_scores(values)
+        values, sizes = self._scores_and_sizes(X)
+        scores = self._column_scores(values)
+        for level in levels(self):  # where two columns are equally near, the row alone decides
+            moved = np.sqrt(values.shape[1]) * level.errors(sizes).max(axis=1)  # an answer moves by half of its value
+            tied = tied_rows(scores, moved)
+            if len(tied) > 0:
+                level.rescore(X, values, sizes, tied, everything=True)
+                scores[tied] = self._column_scores(values[tied])
+        return scores
+
+    def _column_scores(self, values: Floats) -> Floats:
         return column_scores(pair_answers(values, self.answers), self.decision_matrix_)
 
     def decision_function(self, X: Any) -> Floats:
