@@ -4,14 +4,23 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.selection import KernelSearchCV
 
-pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+ScoringMonitor = pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks").ScoringMonitor
 
 
 class Recorder:
@@ -36,7 +45,7 @@ class Recorder:
 
 
 MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
-PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (CrammerSingerSVC, 1), (SoftmaxSVC, 1)]
+PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (CrammerSingerSVC, 1)]
 
 
 @pytest.mark.parametrize(("Machine", "problems"), PROBLEMS)
@@ -95,6 +104,53 @@ def test_a_failing_callback_leaves_the_machine_as_it_was(Machine):
     with pytest.raises(RuntimeError, match="no"):
         machine.fit(X[:200], y[:200])
     assert machine.dual_coef_ is before["dual_coef_"]
+
+
+# Rounds
+
+ROUNDS = [
+    SoftmaxSVC(),
+    SoftmaxSVC(kernel="linear", strategy="one-vs-rest"),
+    LinearProgramSVC(),
+    UncertaintySVC(min_distance=np.inf),
+    CrammerSingerSVC(kernel="linear", bias="regularized", solver="cutting-plane", tol=1e-2),
+    WestonWatkinsSVC(kernel="linear", bias=None, solver="cutting-plane", tol=1e-2),
+]
+
+
+@pytest.mark.parametrize("machine", ROUNDS, ids=repr)
+@pytest.mark.parametrize("k", [2, 4])
+def test_rounds_have_scores_that_end_at_that_of_the_machine(machine, k):
+    X, y = make_classification(
+        200, 10, n_informative=6, n_redundant=0, n_classes=k, n_clusters_per_class=1, flip_y=0.2, random_state=0
+    )
+    monitor = ScoringMonitor(scoring="accuracy")
+    fitted = clone(machine).set_callbacks(monitor).fit(X, y)
+    logged = monitor.get_logs().data
+    scores = [row["accuracy"] for row in logged if row["task_name"] != "fit"]
+    assert len(scores) >= (1 if isinstance(machine, UncertaintySVC) and k == 2 else 2)
+    assert scores[-1] == pytest.approx(fitted.score(X, y), abs=0.02)  # what follows the last round is polishing
+    assert len(scores) <= 2 or len(set(scores)) > 1
+    assert next(row["accuracy"] for row in logged if row["task_name"] == "fit") == fitted.score(X, y)
+    np.testing.assert_array_equal(fitted.decision_function(X), clone(machine).fit(X, y).decision_function(X))
+
+
+@pytest.mark.parametrize("Machine", [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC])
+def test_fits_without_rounds_have_the_score_at_their_end(Machine):
+    X, y = load_digits(return_X_y=True)
+    monitor = ScoringMonitor(scoring="accuracy")
+    machine = Machine().set_callbacks(monitor).fit(X[:300], y[:300])
+    assert [row["accuracy"] for row in monitor.get_logs().data] == [machine.score(X[:300], y[:300])]
+
+
+@pytest.mark.parametrize("machine", [SoftmaxSVC(), LinearProgramSVC(C=100.0, tol=1e-9)], ids=repr)
+def test_a_callback_can_stop_after_a_round(machine):
+    X, y = load_digits(return_X_y=True)
+    stopped = clone(machine).set_callbacks(Recorder(stop_after=2))
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        stopped.fit(X, y)
+    assert stopped.stop_reason_ == "stopped"
+    assert stopped.predict(X[:5]).shape == (5,)
 
 
 # Searches
@@ -165,8 +221,8 @@ def test_callbacks_of_the_machine_see_every_candidate():
 def test_a_search_that_turns_out_too_large_tells_its_callbacks_so():
     X, y = load_digits(return_X_y=True)
     teller = Teller()
+    search = KernelSearchCV(OneVsOneSVC(cache_size=0.01), {"C": [1.0, 2.0]}, cv=2).set_callbacks(teller)
     with pytest.warns(UserWarning, match="one by one"):
-        search = KernelSearchCV(OneVsOneSVC(cache_size=0.01), {"C": [1.0, 2.0]}, cv=2).set_callbacks(teller)
         search.fit(X[:200], y[:200])
     assert teller.events.count("setup") == teller.events.count("teardown") == 2
     assert len(teller.named("candidate-split-evaluation")) == 8

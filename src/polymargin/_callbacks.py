@@ -31,9 +31,13 @@ def has_callbacks(estimator: Any) -> bool:
 
 
 class FitTasks:
-    """Tells the callbacks of an estimator about its binary problems: each is one task of the fit."""
+    """Tells the callbacks of an estimator about the tasks of its fit: binary problems, or rounds (no ``total``).
 
-    def __init__(self, estimator: Any, X: Any, y: Any, total: int) -> None:
+    After a round there is a machine that could predict; callbacks such as ``ScoringMonitor`` get it if they ask for it.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, total: int | None) -> None:
+        self._total = total
         self._told = 0
         self._hooks = {"estimator": estimator, "X": X, "y": y}
         self._context = None
@@ -46,28 +50,38 @@ class FitTasks:
         """Whether anybody wants to know."""
         return self._context is not None
 
-    def report(self, done: int) -> bool:
-        """Tell of the problems that ended since the last call; False if a callback asks to stop."""
+    def report(self, done: int, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
+        """Tell of the problems that ended since the last call, or of a round; False if a callback asks to stop.
+
+        ``fitted`` returns the attributes of the machine so far.
+        """
+        if self._total is None:
+            return self._context is None or fitted is None or self._tell("round", fitted)
         go_on = True
         while self._context is not None and self._told < done:
-            task = self._context.subcontext(task_name="binary problem")
-            task.call_on_fit_task_begin(**self._hooks)
-            go_on = not task.call_on_fit_task_end(**self._hooks) and go_on
             self._told += 1
+            go_on = self._tell("binary problem", fitted if self._told == done else None) and go_on
         return go_on
 
-    def end(self, done: int) -> None:
+    def _tell(self, name: str, fitted: Callable[[], dict[str, Any]] | None) -> bool:
+        assert self._context is not None
+        task = self._context.subcontext(task_name=name)
+        task.call_on_fit_task_begin(**self._hooks)
+        return not task.call_on_fit_task_end(**self._hooks, reconstruction_attributes=fitted)
+
+    def end(self, done: int | None, fitted: Callable[[], dict[str, Any]]) -> None:
         """Tell of what is left and close the fit."""
-        self.report(done)
+        if self._total is not None and done is not None:
+            self.report(done)
         if self._context is not None:
-            self._context.call_on_fit_task_end(**self._hooks)
+            self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes=fitted)
 
 
 class SearchTasks:
     """Tells the callbacks of a search about its tasks, which are those of scikit-learn's.
 
-    Below the fit there are the search, with a task for each candidate and fold, and the last fit to all data. Candidates
-    that are solved together are told one after the other when they are done.
+    Below the fit there are the search, with a task for each candidate and fold, and the last fit to all data.
+    Candidates that are solved together are told one after the other when they are done.
     """
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], total: int) -> None:

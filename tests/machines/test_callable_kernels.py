@@ -35,10 +35,30 @@ MACHINES = [
     SoftmaxSVC(rank=9, basis="subset"),
     UncertaintySVC(min_distance=float("inf")),
 ]
-WORDS = (
-    "apple apples appel pear pears paer plum plums plume car cars cart care carts bus buses busses bussed "
-    "train trains trainer strain"
-).split()
+WORDS = [
+    "apple",
+    "apples",
+    "appel",
+    "pear",
+    "pears",
+    "paer",
+    "plum",
+    "plums",
+    "plume",
+    "car",
+    "cars",
+    "cart",
+    "care",
+    "carts",
+    "bus",
+    "buses",
+    "busses",
+    "bussed",
+    "train",
+    "trains",
+    "trainer",
+    "strain",
+]
 KINDS = np.repeat(["apple", "pear", "plum", "car", "bus", "train"], [3, 3, 3, 5, 4, 4])
 
 

@@ -24,7 +24,8 @@ def solve(X, y, upper, loss, bias=None, *, margin=None, **options):
     settings = {"tolerance": EXACT, "max_iterations": -1, "time_limit": np.inf, "progress": None} | options
     margin = LOSSES[loss] if margin is None else margin
     upper = np.broadcast_to(np.asarray(upper, dtype=np.float64), (len(y),))
-    return solve_cutting_plane(X, y, upper, int(y.max()) + 1, loss, margin, bias, **settings)
+    raw = solve_cutting_plane(X, y, upper, int(y.max()) + 1, loss, margin, bias, **settings)
+    return raw | {"weights": raw["weights"].T}
 
 
 def problem(k=4, n=40, seed=1, C=1.0):
@@ -211,7 +212,7 @@ def test_time_in_the_trace_is_not_counted(monkeypatch):
         seconds.append(now)
         clock[0] += 10.0
 
-    def progress(done, total, iterations, gap):
+    def progress(done, total, iterations, gap, answer=None):
         clock[0] += 1.0
         return True
 
@@ -248,7 +249,7 @@ def test_progress_can_stop_and_sees_the_gap():
     X, y, upper = problem()
     calls = []
 
-    def progress(done, total, iterations, gap):
+    def progress(done, total, iterations, gap, answer=None):
         calls.append((done, total, iterations, gap))
         return iterations < 7
 
@@ -263,7 +264,7 @@ def test_progress_can_stop_and_sees_the_gap():
 def test_an_interrupt_goes_through():
     X, y, upper = problem()
 
-    def progress(done, total, iterations, gap):
+    def progress(done, total, iterations, gap, answer=None):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

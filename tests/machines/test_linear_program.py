@@ -314,7 +314,7 @@ def test_a_callback_may_stop_it():
     X, y = digits(300)
     called = []
 
-    def progress(done, total, iterations, gap):
+    def progress(done, total, iterations, gap, answer=None):
         called.append((done, total, iterations, gap))
         return len(called) < 2
 

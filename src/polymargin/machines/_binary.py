@@ -56,7 +56,7 @@ class BinaryMachine(KernelMachine):
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
             return session.train(problems, training.upper, start, folds, kernel.refine, tolerance, **limits)
 
-        solution = BinarySolution.of(self._run(X, y, len(problems), train))
+        solution = self._run(X, y, len(problems), train, BinarySolution, training, classes)
         refuse_inseparable(solution)
         return solution
 

@@ -194,7 +194,7 @@ def solve_cutting_plane(
     tolerance: float,
     max_iterations: int,
     time_limit: float,
-    progress: Callable[[int, int, int, float], bool] | None,
+    progress: Callable[..., bool] | None,
     trace: Callable[[float, float, float, Floats], None] | None = None,
 ) -> dict[str, Any]:
     """Train a linear all-together machine by cutting planes.
@@ -227,7 +227,8 @@ def solve_cutting_plane(
     time_limit : float
         Seconds after which to stop, as soon as the last point's objective is known.
     progress : callable or None
-        Called as ``progress(0, 1, iterations, gap)`` in every iteration; returns False to stop.
+        Called as ``progress(0, 1, iterations, gap, answer)`` in every iteration, ``answer()`` being what would be
+        returned now; returns False to stop.
     trace : callable, default=None
         Called as ``trace(seconds, primal, dual, W)`` with the best primal objective so far, its weights, (d, k) or
         (d + 1, k) with the intercepts last, and the lower bound. The seconds do not count the calls themselves.
@@ -250,6 +251,24 @@ def solve_cutting_plane(
     square = dual = 0.0
     best_primal, best_W = np.inf, W
     iterations = fallbacks = stalled = 0
+    primal = gap = np.inf
+
+    def answer(status: str = "stopped") -> dict[str, Any]:
+        return {
+            "weights": W[: risk.X.shape[1]].copy(),
+            "intercept": W[-1].copy() if risk.biased else np.zeros(n_classes),
+            "coefficients": risk.coefficients(planes, weight),
+            "primal": primal,
+            "dual": min(dual, primal),  # rounding may have put it above
+            "violation": max(gap, 0.0),
+            "iterations": iterations,
+            "status": status,
+            "evaluations": 0,
+            "best_primal": best_primal,
+            "fallbacks": fallbacks,
+            "solver": "cutting-plane",
+        }
+
     while True:
         value, chosen = risk.choose(W)
         primal = 0.5 * square + value
@@ -266,7 +285,7 @@ def solve_cutting_plane(
             status = "max_iter"
         elif seconds >= time_limit:
             status = "time_limit"
-        elif progress is not None and not progress(0, 1, iterations, gap):
+        elif progress is not None and not progress(0, 1, iterations, gap, answer):
             status = "stopped"
         elif stalled == _STALLED:
             status = "precision"
@@ -295,19 +314,7 @@ def solve_cutting_plane(
         iterations += 1
         weight, W, square, dual = next_weight, next_W, next_square, next_dual
         planes, weight, gram = _without_idle(planes, weight, gram)
-    return {
-        "weights": np.ascontiguousarray(W[: risk.X.shape[1]].T),
-        "intercept": W[-1].copy() if risk.biased else np.zeros(n_classes),
-        "coefficients": risk.coefficients(planes, weight),
-        "primal": primal,
-        "dual": min(dual, primal),  # rounding may have put it above
-        "violation": max(gap, 0.0),
-        "iterations": iterations,
-        "status": status,
-        "evaluations": 0,
-        "best_primal": best_primal,
-        "fallbacks": fallbacks,
-    }
+    return answer(status)
 
 
 def _product(V: Floats | None, W: Floats) -> float:

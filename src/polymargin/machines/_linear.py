@@ -62,6 +62,7 @@ def solve_linear(
     X: Matrix,
     y: NDArray[Any],
     training: TrainingSet,
+    classes: NDArray[Any],
     labels: Ints,
     n_columns: int,
     loss: tuple[str, float],
@@ -91,20 +92,19 @@ def solve_linear(
         entries = (raw.pop("coefficients"), raw.pop("columns"), raw.pop("starts"))
         raw["coefficients"] = sp.csr_array(entries, shape=(len(training.order), n_columns))
         raw["weights"] = raw["weights"].reshape(X.shape[1], n_columns)
-        return raw
+        return raw | {"solver": solver}
 
     def by_planes(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
         rows = X[training.order]
         check_squares(rows, training.order)
-        raw = solve_cutting_plane(rows, labels, training.upper, n_columns, *loss, machine.bias, **options)
-        raw["weights"] = np.ascontiguousarray(raw["weights"].T)
-        return raw
+        return solve_cutting_plane(rows, labels, training.upper, n_columns, *loss, machine.bias, **options)
 
     if solver != "sequential-dual":
         start = None  # the rivals start from points of their own
         _refuse_rival(solver, machine.bias, loss[0])
     train = by_planes if solver == "cutting-plane" else in_core
-    return LinearSolution.of(machine._run(X, y, 1, train, measure="gap") | {"solver": solver})
+    n_tasks = None if solver == "cutting-plane" else 1
+    return machine._run(X, y, n_tasks, train, LinearSolution, training, classes, measure="gap")
 
 
 def _refuse_rival(solver: str, bias: str | None, loss: str) -> None:

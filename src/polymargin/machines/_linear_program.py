@@ -359,7 +359,7 @@ def solve_linear_program(
     tolerance: float,
     max_iterations: int,
     time_limit: float,
-    progress: Callable[[int, int, int, float], bool] | None,
+    progress: Callable[..., bool] | None,
 ) -> dict[str, Any]:
     """Solve the linear program by row and column generation.
 
@@ -382,7 +382,8 @@ def solve_linear_program(
     time_limit : float
         Seconds after which to stop.
     progress : callable or None
-        Called as ``progress(0, 1, iterations, gap)`` in every round; returns False to stop.
+        Called as ``progress(0, 1, iterations, gap, answer)`` in every round, ``answer()`` being what would be returned
+        now; returns False to stop.
 
     Returns
     -------
@@ -404,6 +405,20 @@ def solve_linear_program(
     def go_on() -> bool:
         return not late() and (progress is None or progress(0, 1, rounds.iterations, best.gap))
 
+    def answer(status: str = "stopped") -> dict[str, Any]:
+        return {
+            "coefficients": best.coefficients,
+            "intercept": best.intercept - best.intercept.mean(),
+            "multipliers": best.multipliers,
+            "primal": best.primal,
+            "dual": min(best.dual, best.primal),  # rounding may have put it above
+            "violation": max(best.gap, 0.0),
+            "iterations": rounds.iterations,
+            "status": status,
+            "evaluations": gram.evaluations,
+            "solver": rounds.name,
+        }
+
     room = budget_bytes >= 8 * MATRICES * len(training.order) ** 2
     exactly = len(training.order) <= _SMALL and tolerance <= _LOOSE
     target = min(tolerance, _EXACT) if exactly else tolerance
@@ -412,7 +427,7 @@ def solve_linear_program(
         status = rounds.next(target)
         if not status and late():
             status = "time_limit"
-        if not status and progress is not None and not progress(0, 1, rounds.iterations, best.gap):
+        if not status and progress is not None and not progress(0, 1, rounds.iterations, best.gap, answer):
             status = "stopped"
         if not status and room and rounds is generation and generation.overlapping:
             rounds = _WholeProgram(gram, training, generation, threads, go_on)
@@ -422,18 +437,7 @@ def solve_linear_program(
     if best.gap <= tolerance:
         best.centre()
         status = "converged"
-    return {
-        "coefficients": best.coefficients,
-        "intercept": best.intercept - best.intercept.mean(),
-        "multipliers": best.multipliers,
-        "primal": best.primal,
-        "dual": min(best.dual, best.primal),  # rounding may have put it above
-        "violation": max(best.gap, 0.0),
-        "iterations": rounds.iterations,
-        "status": status,
-        "evaluations": gram.evaluations,
-        "solver": rounds.name,
-    }
+    return answer(status)
 
 
 def _largest(values: Floats, least: float, count: int) -> Ints:

@@ -8,9 +8,10 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from copy import copy
+from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +37,7 @@ from polymargin.machines._kernel import KERNELS, Kernel, SharedKernel, resolve_g
 from polymargin.machines._settling import SMALL, near_largest, settled_scores
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet, relative_gap
 
+Answer = TypeVar("Answer", bound=Solution)
 _CACHED_VALUES = 1 << 18  # kernel values that are read at once
 
 
@@ -271,22 +273,37 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         self,
         X: Matrix,
         y: NDArray[Any],
-        n_tasks: int,
+        n_tasks: int | None,
         train: Callable[..., dict[str, Any]],
+        kind: type[Answer],
+        training: TrainingSet,
+        classes: NDArray[Any],
         measure: str = "violation",
-    ) -> dict[str, Any]:
-        """Call the core with what every machine passes, showing progress and listening to callbacks.
+    ) -> Answer:
+        """Call the solver with what every machine passes, showing progress and listening to callbacks.
 
         ``measure`` is what the solver stops on: its "violation" or the "gap". A family of problems that ends before
-        all ``n_tasks`` are solved says so in its answer, as "n_solved".
+        all ``n_tasks`` are solved says so in its answer, as "n_solved". A solver that has rounds (``n_tasks`` is None
+        where they are not problems) may tell what its answer would be after each, as the last argument of ``progress``.
         """
         tasks = FitTasks(self, X, y, n_tasks)
+
+        def fitted(answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+            return self._fitted_attributes(X, training, classes, kind.of(answer()))
+
         with progress_bar(type(self).__name__, self.verbose, measure) as bar, one_blas_thread():
 
-            def progress(done: int, total: int, iterations: int, violation: float) -> bool:
+            def progress(
+                done: int,
+                total: int,
+                iterations: int,
+                violation: float,
+                answer: Callable[[], dict[str, Any]] | None = None,
+            ) -> bool:
                 if bar is not None:
                     bar(done, total, iterations, violation)
-                return tasks.report(done) and not (self._stop is not None and self._stop.is_set())
+                state = None if answer is None else partial(fitted, answer)
+                return tasks.report(done, state) and not (self._stop is not None and self._stop.is_set())
 
             raw = train(
                 tolerance=float(self.tol),
@@ -298,9 +315,18 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             )
             if bar is not None:
                 left = raw["violation"] if measure == "violation" else relative_gap(raw["primal"], raw["dual"])
-                bar(n_tasks, n_tasks, int(np.sum(raw["iterations"])), float(np.max(left)))
-        tasks.end(raw.get("n_solved", n_tasks))
-        return raw
+                bar(n_tasks or 1, n_tasks or 1, int(np.sum(raw["iterations"])), float(np.max(left)))
+        tasks.end(raw.get("n_solved", n_tasks), partial(fitted, lambda: raw))
+        return kind.of(raw)
+
+    def _fitted_attributes(
+        self, X: Matrix, training: TrainingSet, classes: NDArray[Any], solution: Solution
+    ) -> dict[str, Any]:
+        """Return what a solution makes of the machine."""
+        machine = copy(self)
+        machine.classes_ = classes
+        machine._store(X, training, solution)
+        return {name: value for name, value in vars(machine).items() if name in self._kept}
 
     def _store_support(self, X: Matrix, training: TrainingSet, examples: Ints, solution: Solution) -> None:
         """Set the fitted attributes that all machines have; ``examples`` are the unique support vectors."""
@@ -373,7 +399,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         yield from super()._flaws()
         if np.sum(self.n_support_) != len(self.support_):
             yield "n_support_", "does not count support_"
-        if getattr(self.support_vectors_, "dtype", None) == object and not callable(self._kernel.kind):
+        if getattr(self.support_vectors_, "dtype", None) == np.dtype(object) and not callable(self._kernel.kind):
             yield "support_vectors_", "holds objects, which the kernel does not understand"
         if self._kernel.precomputed and int(np.max(self.support_, initial=0)) >= self.n_features_in_:
             yield "support_", "names columns the kernel does not have"

@@ -98,7 +98,7 @@ class PairRounds:
         tolerance: float,
         max_iterations: int,
         time_limit: float,
-        progress: Callable[[int, int, int, float], bool] | None,
+        progress: Callable[..., bool] | None,
     ) -> None:
         self._session, self._training, self._probes, self._starts, self._most = session, training, probes, starts, most
         self._refine, self._tolerance, self._max_iterations, self._progress = (
@@ -111,6 +111,7 @@ class PairRounds:
         self._raw: list[dict[str, Any]] = []
         self._pairs: list[Ints] = []
         self._rows: list[Floats] = []
+        self._distances: list[float] = []  # the least between columns, after each round
         self._cut_short: list[str] = []  # why there must be no other round, if a limit says so
 
     @property
@@ -134,21 +135,25 @@ class PairRounds:
         self._raw.append(raw)
         self._pairs.append(pair)
         self._rows.append(self._probes.shares(raw["support"], raw["beta"], float(raw["intercept"][0])))
-        self._look_at_limits(raw["status"][0], float(raw["violation"][0]))
         return self._rows[-1]
 
-    def _look_at_limits(self, status: str, violation: float) -> None:
+    def end_round(self, distance: float) -> None:
+        """Note the least distance between the columns so far, report, and look at the limits."""
+        self._distances.append(distance)
+        status, violation = self._raw[-1]["status"][0], float(self._raw[-1]["violation"][0])
         if status in ("stopped", "time_limit", "unbounded"):
             self._cut_short = [status]
-        elif not self._report(0, 1, 0, violation) and self.go_on:
+        elif not self._report(0, 1, 0, violation, self.answer) and self.go_on:
             self._cut_short = ["stopped"]
         elif time.perf_counter() >= self._deadline and self.go_on:
             self._cut_short = ["time_limit"]
 
-    def _report(self, done: int, total: int, iterations: int, violation: float) -> bool:
+    def _report(self, done: int, total: int, iterations: int, violation: float, answer: Any = None) -> bool:
         """Pass on the progress of one pair as that of all; False if a stop is asked for."""
+        if self._progress is None:
+            return True
         before = sum(int(raw["iterations"][0]) for raw in self._raw)
-        return self._progress is None or self._progress(len(self._raw), self._most, before + iterations, violation)
+        return self._progress(len(self._raw), self._most, before + iterations, violation, answer)
 
     def answer(self) -> dict[str, Any]:
         """Return all pairs side by side, as the core would, with the decision matrix."""
@@ -162,5 +167,6 @@ class PairRounds:
             "evaluations": sum(raw["evaluations"] for raw in self._raw) + self._probes.evaluations,
             "pairs": np.array(self._pairs),
             "decision_matrix": np.array(self._rows),
+            "distances": np.array(self._distances),
             "n_solved": len(self._raw),
         }

@@ -102,14 +102,14 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         start = self._previous_rows(training, classes) if self.warm_start else None
         solver = chosen_solver(self, len(training.order))
         if solver in LINEAR_SOLVERS:
-            return solve_linear(self, X, y, training, labels, len(classes), self._loss(), solver, start)
+            return solve_linear(self, X, y, training, classes, labels, len(classes), self._loss(), solver, start)
 
         def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
             problem = training.upper, labels, len(classes), *self._loss(), self.bias, start
             return session.train_together(*problem, gap=0.0, refine=kernel.refine, tolerance=tolerance, **limits)
 
-        solution = TogetherSolution.of(self._run(X, y, 1, train))
+        solution = self._run(X, y, 1, train, TogetherSolution, training, classes)
         refuse_inseparable(solution)
         return solution
 

@@ -110,7 +110,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
             gram = gram_of(kernel, X, training.order, budget_bytes, threads)
             return solve_linear_program(gram, training, start, budget_bytes=budget_bytes, threads=threads, **options)
 
-        solution = LinearProgramSolution.of(self._run(X, y, 1, train, measure="gap"))
+        solution = self._run(X, y, None, train, LinearProgramSolution, training, classes, measure="gap")
         refuse_inseparable(solution, HOPELESS)
         return solution
 

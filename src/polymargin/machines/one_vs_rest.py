@@ -143,7 +143,7 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
             labels = labels - 1
         columns = self._shape(len(classes))[1]
         start = self._previous_rows(training, classes) if self.warm_start else None
-        return solve_linear(self, X, y, training, labels, columns, ("one-vs-rest", 1.0), solver, start)
+        return solve_linear(self, X, y, training, classes, labels, columns, ("one-vs-rest", 1.0), solver, start)
 
     def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
         if isinstance(solution, LinearSolution):

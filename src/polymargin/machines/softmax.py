@@ -26,7 +26,7 @@ from polymargin.machines._largest_score import LargestScoreMixin
 from polymargin.machines._linear import LINEAR_KEPT, LinearSolverMixin
 from polymargin.machines._machine import KernelMachine
 from polymargin.machines._solution import Floats, Ints, Solution, TrainingSet
-from polymargin.primal import Objective, OneVsRestLoss, SoftmaxLoss, class_factor, minimize
+from polymargin.primal import Objective, OneVsRestLoss, Outcome, Progress, SoftmaxLoss, class_factor, minimize
 
 # Up to here a fit goes on to the limits of rounding, so that the order of the rows, or weights in place of repeated
 # rows, change nothing.
@@ -265,32 +265,43 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         kernel.check_training(X)
         factor = self._class_factor(len(classes))
 
-        def train(budget_bytes: int, threads: int, time_limit: float, **options: Any) -> dict[str, Any]:
+        def train(
+            budget_bytes: int, threads: int, time_limit: float, progress: Progress | None, **options: Any
+        ) -> dict[str, Any]:
             started = time.perf_counter()
             with row_blocks(self.n_jobs) as blocks:
                 order = training.order
                 key = self.basis, self.rank, self.random_state, order.tobytes()
                 basis, Z, evaluations = kernel.shared("features", key, lambda: self._features(X, kernel, order, blocks))
                 objective = self._objective(Z, training, factor, blocks)
-                outcome = minimize(
-                    objective,
-                    self._start(objective, training, classes),
-                    polish=len(training.order) <= _SMALL and kernel.refine,
-                    time_limit=time_limit - (time.perf_counter() - started),
-                    **options,
-                )
-                raw = self._expansion(objective, outcome.point, basis)
-            return raw | {
-                "primal": outcome.primal,
-                "dual": outcome.dual,
-                "violation": outcome.gradient_norm,
-                "gradient_norm": outcome.gradient_norm,
-                "iterations": outcome.iterations,
-                "status": outcome.status,
-                "evaluations": evaluations,
-            }
 
-        return SoftmaxSolution.of(self._run(X, y, 1, train, measure="gap"))
+                def answer(outcome: Outcome) -> dict[str, Any]:
+                    return self._expansion(objective, outcome.point, basis) | {
+                        "primal": outcome.primal,
+                        "dual": outcome.dual,
+                        "violation": outcome.gradient_norm,
+                        "gradient_norm": outcome.gradient_norm,
+                        "iterations": outcome.iterations,
+                        "status": outcome.status,
+                        "evaluations": evaluations,
+                    }
+
+                def report(*counts: Any, outcome: Callable[[], Outcome] | None = None) -> bool:
+                    assert progress is not None
+                    return progress(*counts, None if outcome is None else lambda: answer(outcome()))
+
+                return answer(
+                    minimize(
+                        objective,
+                        self._start(objective, training, classes),
+                        polish=len(training.order) <= _SMALL and kernel.refine,
+                        time_limit=time_limit - (time.perf_counter() - started),
+                        progress=None if progress is None else report,
+                        **options,
+                    )
+                )
+
+        return self._run(X, y, None, train, SoftmaxSolution, training, classes, measure="gap")
 
     def _class_factor(self, n_classes: int) -> Floats:
         """Return a factor B of the kernel of the classes, BB'."""

@@ -213,21 +213,20 @@ class UncertaintySVC(PairMachine):
             rounds = PairRounds(
                 session, training, probes, starts, most, refine=kernel.refine, tolerance=tolerance, **limits
             )
-            distances = self._choose_pairs(rounds, first, training.n_classes)
-            return rounds.answer() | {"distances": distances}
+            self._choose_pairs(rounds, first, training.n_classes)
+            return rounds.answer()
 
-        solution = UncertaintySolution.of(self._run(X, y, most, train))
+        solution = self._run(X, y, most, train, UncertaintySolution, training, classes)
         refuse_inseparable(solution)
         return solution
 
-    def _choose_pairs(self, rounds: PairRounds, pair: Ints, n_classes: int) -> Floats:
-        """Train pair after pair, each time the one whose classes look most alike; return the least distances."""
-        distances, least = ColumnDistances(n_classes), [0.0]
-        while rounds.go_on and least[-1] <= self.min_distance:
+    def _choose_pairs(self, rounds: PairRounds, pair: Ints, n_classes: int) -> None:
+        """Train pair after pair, each time the one whose classes look most alike."""
+        distances, least = ColumnDistances(n_classes), 0.0
+        while rounds.go_on and least <= self.min_distance:
             distances.add(pair, rounds.train(pair))
-            pair, distance = distances.nearest()
-            least.append(distance)
-        return np.array(least[1:])
+            pair, least = distances.nearest()
+            rounds.end_round(least)
 
     def _pair_starts(self, training: TrainingSet, classes: NDArray[Any]) -> dict[tuple[int, int], Any]:
         """Return the last solution of each pair that was trained, as starts."""

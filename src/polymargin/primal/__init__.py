@@ -2,6 +2,6 @@
 
 from polymargin.primal.losses import OneVsRestLoss, SoftmaxLoss
 from polymargin.primal.objective import Objective, class_factor
-from polymargin.primal.solver import Outcome, minimize
+from polymargin.primal.solver import Outcome, Progress, minimize
 
-__all__ = ["Objective", "OneVsRestLoss", "Outcome", "SoftmaxLoss", "class_factor", "minimize"]
+__all__ = ["Objective", "OneVsRestLoss", "Outcome", "Progress", "SoftmaxLoss", "class_factor", "minimize"]

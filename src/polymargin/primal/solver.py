@@ -21,7 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from polymargin.machines._solution import Floats, relative_gap
 from polymargin.primal.objective import Objective
 
-Progress = Callable[[int, int, int, float], bool]
+Progress = Callable[..., bool]
 _SHARE = 0.1  # of the gap, that the optimisation of a softer loss may leave
 _POLISHING = 12  # Newton steps at most
 _POLISHED = 1e-12  # gradient, as a share of the point
@@ -72,12 +72,24 @@ class _Search:
     def gap(self) -> float:
         return relative_gap(self.primal, self.dual)
 
-    def check(self) -> None:
+    def check(self, outcome: Callable[[], Outcome] | None = None) -> None:
         """Raise when there is no more time, or no more wish."""
         if time.perf_counter() > self._deadline:
             self._stop("time_limit")
-        if self._progress is not None and not self._progress(0, 1, self.iterations, self.gap):
+        if self._progress is not None and not self._progress(0, 1, self.iterations, self.gap, outcome=outcome):
             self._stop("stopped")
+
+    def outcome(self) -> Outcome:
+        """Return where the search is."""
+        _, gradient = self.objective.value_and_gradient(self.point)
+        return Outcome(
+            point=self.point,
+            primal=self.primal,
+            dual=min(self.dual, self.primal),
+            gradient_norm=float(np.linalg.norm(gradient)),
+            iterations=self.iterations,
+            status=self.status or "precision",
+        )
 
     def _stop(self, status: str) -> None:
         self.status = status
@@ -114,6 +126,7 @@ class _Search:
             self.iterations += 1
             if self.visit(point, *softer.value_and_gradient(point), softer):
                 raise StopIteration
+            self.check(self.outcome)
             if self.iterations >= self._max_iterations:
                 self._stop("max_iter")
 
@@ -184,7 +197,8 @@ def minimize(
     time_limit : float
         Most seconds.
     progress : callable or None
-        Gets ``(done, total, iterations, gap)``; False stops.
+        Gets ``(done, total, iterations, gap)``, after each Newton step also a function that returns the outcome so far;
+        False stops.
 
     Returns
     -------
@@ -204,12 +218,4 @@ def minimize(
         pass  # the best point so far is the answer
     if search.gap <= tolerance:
         search.status = "converged"
-    _, gradient = objective.value_and_gradient(search.point)
-    return Outcome(
-        point=search.point,
-        primal=search.primal,
-        dual=min(search.dual, search.primal),
-        gradient_norm=float(np.linalg.norm(gradient)),
-        iterations=search.iterations,
-        status=search.status or "precision",
-    )
+    return search.outcome()
