@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Byte code is made, and kept, when a module is first imported: most modules of the dependencies never are.
 unexport PYTHONDONTWRITEBYTECODE
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python $(PIP_INSTALL)
+MINIMUM := .venv-minimum
+MINIMUM_PIP := $(MINIMUM)/bin/python $(PIP_INSTALL)
 
 # The package and the C++ tests are built in one place, so that the core is compiled once.
 BUILD := build/make
@@ -14,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -nam
 
 # Targets build in the same place, one after the other; each build uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: demo test bench docs lint format sanitize fuzz core-test build clean
+.PHONY: demo test minimum bench docs lint format sanitize fuzz core-test build clean
 
 build: $(VENV)/.built
 
@@ -41,6 +44,18 @@ demo: build
 
 test: $(VENV)/.extra-test core-test
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+
+# The oldest versions that pyproject.toml allows, on the oldest Python: every machine, tool and command once.
+minimum: $(MINIMUM)/.oldest
+	$(MINIMUM_PIP) --no-build-isolation --config-settings=build-dir=build/minimum --constraint $< .
+	$(MINIMUM)/bin/python -m pytest tests/minimum
+
+$(MINIMUM)/.oldest: pyproject.toml tests/minimum/minima.py
+	$(PYTHON) -m venv --clear $(MINIMUM)
+	$(MINIMUM_PIP) --upgrade "pip>=24" packaging
+	$(MINIMUM)/bin/python tests/minimum/minima.py test plots report onnx > $@.txt
+	$(MINIMUM_PIP) ninja "setuptools>=70.1" --requirement $@.txt
+	mv $@.txt $@
 
 core-test: $(VENV)/.built
 	test -f $(BUILD)/CMakeCache.txt || $(PIP) $(EDITABLE) .
@@ -85,4 +100,4 @@ format: $(VENV)/.extra-lint
 	$(BIN)/clang-format -i $$(git ls-files 'src/core/*.?pp' 'src/bindings/*.?pp' 'tests/core/*.?pp')
 
 clean:
-	rm -rf $(VENV) build docs/_build
+	rm -rf $(VENV) $(MINIMUM) build docs/_build
