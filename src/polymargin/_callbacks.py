@@ -5,21 +5,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-    HAVE_CALLBACKS = True
-except ImportError:  # an older scikit-learn: no callbacks, everything else works
-    HAVE_CALLBACKS = False
+if TYPE_CHECKING:
+    from polymargin._typing import CallbackSupportMixin
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin."""
+    HAVE_CALLBACKS: bool
 
-    def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
-        return method
+    def with_callbacks(method: Method) -> Method:
+        """Run a method within the life of the callbacks."""
+        ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+        HAVE_CALLBACKS = True
+    except ImportError:  # an older scikit-learn: no callbacks, everything else works
+        HAVE_CALLBACKS = False
+
+        class CallbackSupportMixin:
+            """Stands in for scikit-learn's mixin."""
+
+        def with_callbacks(method):
+            """Return the method as it is."""
+            return method
 
 
 __all__ = ["HAVE_CALLBACKS", "CallbackSupportMixin", "FitTasks", "SearchTasks", "has_callbacks", "with_callbacks"]

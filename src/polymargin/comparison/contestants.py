@@ -66,7 +66,8 @@ def known_machines() -> dict[str, BaseEstimator]:
         Machine = getattr(every_machine, name)
         if Machine is OneVsOneSVC:
             options = OneVsOneSVC._parameter_constraints["decision"][0].options
-            found |= {label: OneVsOneSVC(decision=key) for key, label in DECISIONS.items() if key in options}
+            known = {label: key for key, label in DECISIONS.items() if key in options}
+            found |= {label: OneVsOneSVC().set_params(decision=key) for label, key in known.items()}
         else:
             found[NAMES.get(name, name)] = Machine()
     return {name: found[name] for name in HSU_LIN} | found

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin._blocks import RowBlocks, row_blocks
 from polymargin._threads import thread_count
+from polymargin._typing import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Gamma, KernelParameter, TransformerMixin
 from polymargin.features._basis import Basis, Examples, incomplete_cholesky, kernel_pca, projected, subset
 from polymargin.machines._data import Matrix, checked_examples
 from polymargin.machines._documentation import with_shared_documentation
@@ -46,9 +46,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self,
         rank: int | None = None,
         *,
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         n_jobs: int | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _basis(self, examples: Examples, blocks: RowBlocks) -> tuple[Basis, NDArray[Any]]:
         """Return the basis, and the features of the examples."""
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the basis.
 
         Parameters
@@ -240,9 +240,9 @@ class SubsetFeatures(KernelFeatures):
         rank: int | None = None,
         *,
         choice: str = "random",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         n_jobs: int | None = None,
         random_state: Any = None,

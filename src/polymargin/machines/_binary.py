@@ -27,6 +27,10 @@ class BinaryMachine(KernelMachine):
     how scores become a class.
     """
 
+    dual_coef_: Any
+    intercept_: Floats
+    n_iter_: Any
+
     @abstractmethod
     def _problems(self, bounds: Ints) -> Ints:
         """Return the problems, a row each: begin and end of two ranges of examples and of the positive ones."""

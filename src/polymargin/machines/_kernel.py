@@ -93,7 +93,7 @@ class Kernel:
         return True
 
     def called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
-        """Return what a callable kernel says, checked; it gets examples that are no rows of numbers in one dimension."""
+        """Return what a callable kernel says, checked; examples that are no rows of numbers it gets as a vector."""
         A, B = (examples[:, 0] if examples.dtype == object else examples for examples in (A, B))
         K = self.kind(A, B)
         K = np.ascontiguousarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)

@@ -122,7 +122,10 @@ class LinearSolverMixin:
     # measured.
     _heuristics: ClassVar[dict[str, bool]] = {"shuffling": True, "shrinking": True, "cooling": True, "newton": True}
     _binary: ClassVar[bool] = False  # whether the columns are machines of their own
+    dual_coef_: Any
     intercept_: Floats
+    solver_used_: str
+    _linear_weights: Floats
 
     def _store_linear(self, X: Matrix, training: TrainingSet, solution: LinearSolution) -> None:
         """Set the fitted attributes."""

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from copy import copy
 from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
@@ -31,6 +31,7 @@ from polymargin._callbacks import HAVE_CALLBACKS, CallbackSupportMixin, FitTasks
 from polymargin._memory import budget_bytes
 from polymargin._progress import progress_bar
 from polymargin._threads import one_blas_thread, thread_count
+from polymargin._typing import BaseEstimator, CacheSize, ClassifierMixin, ClassWeight, Gamma, KernelParameter
 from polymargin.machines._data import Matrix, checked_examples, core_data
 from polymargin.machines._kept import KeepsState, Kept
 from polymargin.machines._kernel import KERNELS, Kernel, SharedKernel, resolve_gamma
@@ -99,11 +100,21 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     }
 
     classes_: NDArray[Any]
+    n_features_in_: int
     support_: Ints
     support_vectors_: Matrix
     n_support_: NDArray[np.int32]
-    dual_coef_: Floats
+    dual_coef_: Any  # an array; a linear solver may leave a sparse one
     intercept_: Floats
+    primal_objective_: float
+    dual_objective_: float
+    duality_gap_: float
+    converged_: bool
+    stop_reason_: str
+    solver_used_: str
+    n_iter_: Any  # a number, or one for each binary problem
+    n_kernel_evaluations_: int
+    fit_time_: float
     _kernel: Kernel
     _stop: threading.Event | None = None  # set by somebody else when the fit is to end where it is
 
@@ -116,15 +127,15 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         self,
         C: float = 1.0,
         *,
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -183,7 +194,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
         Parameters

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from polymargin._typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
 from polymargin.machines._data import Matrix
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._largest_score import LargestScoreMixin
@@ -44,21 +44,24 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
     _useful_matrices = 2  # the kernel's, and that of the features that a wide one is made of
     _kept = KernelMachine._kept | LINEAR_KEPT
 
+    dual_coef_: Any
+    n_iter_: int
+
     def __init__(
         self,
         C: float = 1.0,
         *,
-        bias: str | None = None,
-        solver: str = "auto",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        bias: Bias = None,
+        solver: Solver = "auto",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

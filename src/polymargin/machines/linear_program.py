@@ -21,7 +21,7 @@ from polymargin.machines._linear_program import (
     solve_linear_program,
 )
 from polymargin.machines._machine import KernelMachine, refuse_inseparable
-from polymargin.machines._solution import Floats, TrainingSet
+from polymargin.machines._solution import Floats, Ints, TrainingSet
 
 
 @with_shared_documentation
@@ -100,6 +100,12 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
         "active_": Kept("count", ("active", 2)),
         "multipliers_": Kept("real", ("active",)),
     }
+
+    active_: Ints
+    multipliers_: Floats
+    dual_coef_: Floats
+    n_iter_: int
+    solver_used_: str
 
     def _solve(
         self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from polymargin._alone import kernel_rows, kernel_sizes, ordered_sums
 from polymargin._threads import one_blas_thread
+from polymargin._typing import CacheSize, ClassWeight, Decision, Gamma, KernelParameter
 from polymargin.decision import Sigmoids, adag, couple, dag, fit_sigmoids, pair_list, vote_scores, votes
 from polymargin.decision.probabilities import log_probabilities
 from polymargin.machines._binary import CostPathMachine
@@ -121,20 +122,24 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         "_tie_order": Kept("count", ("classes",), below="classes", optional=True),  # of LIBSVM's models
     }
 
+    probA_: Floats  # noqa: N815 - LIBSVM's and scikit-learn's names
+    probB_: Floats  # noqa: N815
+    _tie_order: Ints
+
     def __init__(
         self,
         C: float = 1.0,
         *,
-        decision: str = "votes",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        decision: Decision = "votes",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from polymargin._typing import Bias, BinarySolver, CacheSize, ClassWeight, Gamma, KernelParameter
 from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._data import Matrix
 from polymargin.machines._documentation import with_shared_documentation
@@ -90,21 +91,23 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
     }
     _kept = CostPathMachine._kept | LINEAR_KEPT
 
+    n_iter_: Any
+
     def __init__(
         self,
         C: float = 1.0,
         *,
-        bias: str | None = "free",
-        solver: str = "auto",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        bias: Bias = "free",
+        solver: BinarySolver = "auto",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin._blocks import RowBlocks, row_blocks
 from polymargin._threads import thread_count
+from polymargin._typing import Bias, CacheSize, ClassWeight, FeatureBasis, Gamma, KernelParameter, Strategy
 from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
 from polymargin.features._basis import Basis, Examples, incomplete_cholesky, kernel_pca, subset
 from polymargin.features._transformers import chosen_points
@@ -169,25 +170,30 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
     }
     _kept = KernelMachine._kept | LINEAR_KEPT | {"gradient_norm_": Kept("number", report=True)}
 
+    dual_coef_: Floats
+    n_iter_: int
+    gradient_norm_: float
+    solver_used_: str
+
     def __init__(
         self,
         C: float = 1.0,
         *,
         aggregation: float = 1.0,
-        basis: str = "kpca",
+        basis: FeatureBasis = "kpca",
         rank: int | None = None,
         class_kernel: Any = None,
-        strategy: str = "joint",
-        bias: str | None = "free",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        strategy: Strategy = "joint",
+        bias: Bias = "free",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from polymargin._typing import Answers, CacheSize, ClassWeight, Gamma, KernelParameter
 from polymargin.decision import ColumnDistances, column_scores, pair_answers, pair_list
 from polymargin.decision.nearest_column import tied_rows
 from polymargin.machines._data import Matrix
@@ -144,16 +145,16 @@ class UncertaintySVC(PairMachine):
         max_pairs: float | int = 0.5,
         min_distance: float = 0.8,
         probe_size: int = 30,
-        answers: str = "signs",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        answers: Answers = "signs",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

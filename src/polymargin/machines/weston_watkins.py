@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from polymargin.machines._data import Matrix
+from polymargin._typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
 from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._solution import Floats, Ints
 from polymargin.machines._together import TogetherMachine
@@ -75,18 +74,18 @@ class WestonWatkinsSVC(TogetherMachine):
         self,
         C: float = 1.0,
         *,
-        bias: str | None = "regularized",
+        bias: Bias = "regularized",
         margin: float = 2.0,
-        solver: str = "auto",
-        kernel: str | Callable[[Matrix, Matrix], Any] = "rbf",
+        solver: Solver = "auto",
+        kernel: KernelParameter = "rbf",
         degree: int = 3,
-        gamma: str | float = "scale",
+        gamma: Gamma = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         max_iter: int = -1,
         time_limit: float | None = None,
-        cache_size: str | float = "auto",
+        cache_size: CacheSize = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -101,8 +101,8 @@ class SoftmaxLoss(Loss):
     relative = True
 
     def __init__(self, aggregation: float) -> None:
-        self.aggregation = float(aggregation) if aggregation > _NO_CURVATURE else 0.0
-        self.convex = self.aggregation == 0.0 or self.aggregation >= 1.0
+        self.aggregation: float = float(aggregation) if aggregation > _NO_CURVATURE else 0.0
+        self.convex: bool = self.aggregation == 0.0 or self.aggregation >= 1.0
 
     def evaluate(self, scores: Floats, codes: Ints) -> Evaluation:
         losses, q = _margin_losses(scores, codes)

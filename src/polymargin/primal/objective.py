@@ -62,8 +62,8 @@ class Objective:
         self.loss = loss
         self.factor = factor
         self.free_bias = free_bias
-        self.n_classes = len(factor)
-        self.shape = (Z.shape[1], factor.shape[1])
+        self.n_classes: int = len(factor)
+        self.shape: tuple[int, int] = (Z.shape[1], factor.shape[1])
         self._n_weights = Z.shape[1] * factor.shape[1]
         self._blocks = blocks
         self._last: tuple[Floats, float, Floats] | None = None  # a point with its value and gradient

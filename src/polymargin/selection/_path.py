@@ -117,14 +117,15 @@ def known_cost(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> float
     X, codes = X[training.order], codes[training.order]
     check_squares(X, training.order)
     rows, k = np.arange(len(codes)), len(classes)
-    together = isinstance(machine, WestonWatkinsSVC)
+    margin = machine.margin if isinstance(machine, WestonWatkinsSVC) else None
+    together = margin is not None
     B = np.full((len(codes), k), -1.0)
     B[rows, codes] = k - 1.0 if together else 1.0
     scores = _scores(X, training.upper[:, None] * B, machine.bias == "regularized")
     own = scores[rows, codes]
-    if together:
+    if margin is not None:
         scores = own[:, None] - scores  # the margins; zero for the own class, which is never the largest
-        return _ratio(machine.margin, scores)
+        return _ratio(margin, scores)
     scores *= -1.0
     scores[rows, codes] = own
     return _ratio(1.0, scores)

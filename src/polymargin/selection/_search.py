@@ -10,12 +10,12 @@ from difflib import get_close_matches
 from functools import partial
 from numbers import Real
 from operator import call
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import ParameterGrid, StratifiedShuffleSplit, check_cv
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import _safe_indexing, gen_batches, indexable
 from sklearn.utils._param_validation import Interval
@@ -33,6 +33,11 @@ from polymargin.selection._evaluation import Evaluation, Fold, in_threads
 from polymargin.selection._family import KernelFamily
 from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
 from polymargin.selection._scoreboard import Scoreboard
+
+if TYPE_CHECKING:
+    from polymargin._typing import GridSearchCV
+else:
+    from sklearn.model_selection import GridSearchCV
 
 
 class KernelSearchCV(GridSearchCV):
@@ -118,6 +123,17 @@ class KernelSearchCV(GridSearchCV):
         "cv": ["cv_object", Interval(Real, 0, 1, closed="neither")],
         "early_stop": [Interval(Real, 0, 1, closed="neither"), None],
     }
+    cv_results_: dict[str, Any]
+    best_estimator_: Any
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_index_: int
+    n_splits_: int
+    multimetric_: bool
+    refit_time_: float
+    scorer_: Any
+    feature_names_in_: NDArray[Any]
+    shared_: bool
 
     def __init__(
         self,
@@ -147,7 +163,7 @@ class KernelSearchCV(GridSearchCV):
         self.early_stop = early_stop
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Evaluate all candidates, then fit the best.
 
         Parameters
@@ -191,7 +207,7 @@ class KernelSearchCV(GridSearchCV):
 
     # The frame of scikit-learn's search, around an evaluation of our own.
 
-    def _search(self, shared: Plan, candidates: list[dict[str, Any]], X: Any, y: Any, params: dict[str, Any]) -> Any:
+    def _search(self, shared: Plan, candidates: list[dict[str, Any]], X: Any, y: Any, params: dict[str, Any]) -> Self:
         scorers, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)

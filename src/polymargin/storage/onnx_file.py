@@ -186,7 +186,7 @@ def _decision(graph: _Graph, machine: Any, values: str) -> tuple[str, str]:
         return graph("Cast", graph("Greater", score, graph.constant(0.0)), to=_INT64), score
     if isinstance(machine, UncertaintySVC):
         return _nearest_column(graph, values, machine)
-    if not isinstance(machine, PairMachine):
+    if not isinstance(machine, OneVsOneSVC):
         return graph("ArgMax", values, axis=1, keepdims=0), values
     wins, favour = _counted(graph, values, k)
     if machine.decision == "votes":
