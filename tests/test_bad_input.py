@@ -427,3 +427,15 @@ def test_a_failed_fit_leaves_the_machine_as_it_was(Machine):
     assert vars(machine).keys() == before.keys()
     for name, value in before.items():
         np.testing.assert_array_equal(getattr(machine, name), value)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("Machine", MACHINES)
+def test_a_sparse_precomputed_kernel_is_refused_in_scikit_learns_words(Machine, make):
+    X, y = iris()
+    K = X @ X.T
+    with pytest.raises(TypeError, match=r"Sparse precomputed kernels are not supported: pass K.toarray\(\)"):
+        Machine(kernel="precomputed").fit(make(K), y)
+    machine = Machine(kernel="precomputed").fit(K, y)
+    with pytest.raises(TypeError, match="Sparse precomputed"):
+        machine.predict(make(K))

@@ -158,8 +158,9 @@ def test_precomputed_refuses_nan_in_a_support_column(Machine):
     X, y = wine()
     K = kernel_matrix(X, X, "linear")
     machine = Machine(kernel="precomputed").fit(K, y)
-    K[3, machine.support_[0]] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    column = machine.support_[-1]
+    K[3, column] = np.nan
+    with pytest.raises(ValueError, match=f"NaN at row 3, column {column};"):
         machine.predict(K)
 
 
