@@ -4,6 +4,8 @@ Ties: a class needs most votes; among equals the smallest index wins. The DAG an
 ties, only an order of play.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from reference.composition import pairs
@@ -12,6 +14,7 @@ from reference.decisions import decide, vote_counts
 from scipy import sparse
 
 from polymargin import OneVsOneSVC
+from polymargin.decision import is_decided, votes
 
 KINDS = ["votes", "dag", "adag"]
 
@@ -109,3 +112,20 @@ def test_a_class_that_beats_all_others_wins_under_every_rule(kind):
     unbeaten = counts.max(axis=1) == len(pairs(6)) * 2 // 6
     assert unbeaten.sum() > 50
     np.testing.assert_array_equal(machine.predict(X)[unbeaten], counts[unbeaten].argmax(axis=1))
+
+
+@pytest.mark.parametrize("k", [3, 4, 6])
+def test_a_row_is_decided_if_no_open_pair_can_change_the_winner(k):
+    rng = np.random.default_rng(k)
+    pairs = k * (k - 1) // 2
+    values, unsure = rng.normal(size=(300, pairs)), rng.random((300, pairs)) < 0.3
+    found, clear = is_decided(values, unsure, k), []
+    for row, open_pairs, decided in zip(values, unsure, found, strict=True):
+        places = np.flatnonzero(open_pairs)
+        ways = np.repeat(row[None, :], 2 ** len(places), axis=0)
+        ways[:, places] = np.array(list(product([-1.0, 1.0], repeat=len(places)))).reshape(len(ways), len(places))
+        winners = {int(winner) for order in (np.arange(k), np.arange(k)[::-1]) for winner in votes(ways, k, order)}
+        clear.append(len(winners) == 1)
+        assert clear[-1] or not decided
+    assert 0.1 < found.mean() < 0.9
+    assert found.sum() > 0.7 * np.sum(clear)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ def pair_index(i: NDArray[np.int64], j: NDArray[np.int64], n_classes: int) -> ND
     return i * (2 * n_classes - i - 1) // 2 + (j - i - 1)
 
 
-def _by_class(pairwise: NDArray[np.float64], n_classes: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def _by_class(pairwise: NDArray[Any], n_classes: int) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield each class with the columns of its pairs with the classes behind it: k steps for k(k-1)/2 columns."""
     start = 0
     for i in range(n_classes - 1):
@@ -46,6 +47,26 @@ def _wins(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
         wins[:, i] += for_first.sum(axis=1)
         wins[:, i + 1 :] += ~for_first
     return wins
+
+
+def is_decided(pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_classes: int) -> NDArray[np.bool_]:
+    """Return for each row whether one class has most votes whichever way the ``unsure`` pairs vote."""
+    certain = np.zeros((len(pairwise), n_classes), dtype=np.int64)
+    start = 0
+    for i, values in _by_class(pairwise, n_classes):
+        sure = ~unsure[:, start : start + values.shape[1]]
+        certain[:, i] += ((values > 0) & sure).sum(axis=1)
+        certain[:, i + 1 :] += (values <= 0) & sure
+        start += values.shape[1]
+    open_pairs = np.zeros_like(certain)
+    for i, open_ones in _by_class(unsure, n_classes):
+        open_pairs[:, i] += open_ones.sum(axis=1)
+        open_pairs[:, i + 1 :] += open_ones
+    rows, winner = np.arange(len(certain)), certain.argmax(axis=1)
+    most = certain + open_pairs
+    most[rows, winner] = -1
+    decided: NDArray[np.bool_] = certain[rows, winner] > most.max(axis=1)
+    return decided
 
 
 def _favour(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:

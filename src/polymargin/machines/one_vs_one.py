@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from polymargin._alone import kernel_rows, kernel_sizes, ordered_sums
 from polymargin._threads import one_blas_thread
 from polymargin._typing import CacheSize, ClassWeight, Decision, Gamma, KernelParameter
-from polymargin.decision import Sigmoids, adag, couple, dag, fit_sigmoids, pair_list, vote_scores, votes
+from polymargin.decision import Sigmoids, adag, couple, dag, fit_sigmoids, is_decided, pair_list, vote_scores, votes
 from polymargin.decision.probabilities import log_probabilities
 from polymargin.machines._binary import CostPathMachine
 from polymargin.machines._data import Matrix
@@ -320,6 +320,13 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
     def _reverses(self, first: int, second: int) -> bool:
         """Whether that order has the second of two classes before the first."""
         return self._order is not None and self._order.tolist().index(first) > self._order.tolist().index(second)
+
+    def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+        unsure = super()._wanted(scores, errors)
+        if self.decision == "votes" and len(self.classes_) > 2:
+            rows = np.flatnonzero(unsure.any(axis=1))
+            unsure[rows[is_decided(scores[rows], unsure[rows], len(self.classes_))]] = False
+        return unsure
 
     def _terms(self, column: int) -> tuple[Ints, Floats]:
         members, coefficients = self._pair(column)
