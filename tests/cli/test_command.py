@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -304,6 +305,15 @@ def bad_files(folder):
     (folder / "one_class").write_text("1 1:1\n1 1:2\n")
     (folder / "truncated").write_text("svm_type c_svc\n")
     return folder
+
+
+def test_warnings_are_told_but_not_what_is_deprecated(monkeypatch, run):
+    def app(*_, **__):
+        warnings.warn("out of use", DeprecationWarning, stacklevel=1)
+        warnings.warn("mind the gap", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr(_app, "app", app)
+    assert run("check") == (0, "", "warning: mind the gap\n")
 
 
 def test_no_command_is_2_whatever_click_says(monkeypatch, run):

@@ -72,6 +72,7 @@ def run(given: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
+            warnings.simplefilter("ignore", DeprecationWarning)  # of typer about click and the like: not for users
             warnings.showwarning = show_warning
             code = app(with_weights_spelled_out(given), prog_name="polymargin", standalone_mode=False)
             sys.stdout.flush()
