@@ -13,7 +13,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from reference.data import iris, overlapping
+from reference.data import iris, overlapping, wine
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
@@ -118,6 +118,12 @@ def test_interior_point_method():
     machine = LinearProgramSVC(C=0.1).fit(*overlapping(1030))
     assert machine.solver_used_ == "interior-point"
     assert machine.converged_
+
+
+@pytest.mark.parametrize("Machine", [WestonWatkinsSVC, CrammerSingerSVC])
+def test_cutting_planes_to_a_small_gap(Machine):
+    X, y = wine()
+    assert Machine(kernel="linear", solver="cutting-plane", C=5.0, tol=1e-8).fit(X, y).converged_
 
 
 def test_many_examples_without_a_kernel_matrix():
