@@ -439,3 +439,25 @@ def test_a_sparse_precomputed_kernel_is_refused_in_scikit_learns_words(Machine, 
     machine = Machine(kernel="precomputed").fit(K, y)
     with pytest.raises(TypeError, match="Sparse precomputed"):
         machine.predict(make(K))
+
+
+# Parameters that are not there
+
+
+@pytest.mark.parametrize("Machine", MACHINES)
+def test_unknown_parameters_are_refused_in_the_name_of_the_machine(Machine):
+    with pytest.raises(TypeError, match=rf"^{Machine.__name__}\(\): got an unexpected keyword argument 'gama'$"):
+        Machine(gama=1.0)
+    with pytest.raises(TypeError, match=rf"^{Machine.__name__}\(\): too many positional arguments$"):
+        Machine(1.0, "rbf")
+    with pytest.raises(TypeError, match=rf"^{Machine.__name__}\(\): .*'probability'; .*decision='coupling'"):
+        Machine(probability=True)
+
+
+def test_other_errors_of_a_constructor_stay_what_they_are():
+    class Other(OneVsOneSVC):
+        def __init__(self, C=1.0):
+            super().__init__(C=C, decision=len(C))
+
+    with pytest.raises(TypeError, match="has no len"):
+        Other()

@@ -184,6 +184,32 @@ def test_scores_and_probabilities(folder, run, told):
         np.testing.assert_array_equal(table[:, 0] - 1, table[:, 1:].argmax(axis=1))
 
 
+def test_models_of_svm_train_with_probabilities_are_asked_as_svm_predict_asks_them(folder, run, told):
+    svmutil = pytest.importorskip("libsvm.svmutil", reason="libsvm-official is not installed")
+    X, y = digits(400)
+    X = X + np.random.default_rng(0).normal(scale=0.4, size=X.shape)  # so that votes and probabilities differ
+    dump_svmlight_file(X, y, "digits.svm", zero_based=False)
+    model = svmutil.svm_train(y[:200].tolist(), X[:200].tolist(), "-b 1 -q")
+    svmutil.svm_save_model("libsvm.model", model)
+    votes = svmutil.svm_predict([], X.tolist(), model, "-q")[0]
+    likely, _, theirs = svmutil.svm_predict([], X.tolist(), model, "-b 1 -q")
+    assert votes != likely
+    found = told("predict", "digits.svm", "libsvm.model", "-b", 1)
+    order = np.argsort(model.get_labels())
+    np.testing.assert_allclose(found["scores"], np.array(theirs)[:, order], atol=5e-3)  # it stops its iteration early
+    assert np.mean(np.array(found["labels"]) == likely) > 0.99
+    assert told("predict", "digits.svm", "libsvm.model")["labels"] == votes
+    scores = np.array(told("predict", "--values", "digits.svm", "libsvm.model")["scores"])
+    assert scores.argmax(axis=1).tolist() == votes
+    assert run("export", "libsvm.model", "--safetensors", "model", "--libsvm", "again.model")[0] == 0
+    for copy in ("model", "again.model"):
+        assert told("predict", "digits.svm", copy, "-b", 1)["labels"] == found["labels"]
+        assert told("predict", "digits.svm", copy)["labels"] == votes
+    svmutil.svm_save_model("plain.model", svmutil.svm_train(y.tolist(), X.tolist(), "-q"))
+    code, _, err = run("predict", "-b", 1, "digits.svm", "plain.model", "output")
+    assert (code, "plain.model has no probabilities" in err) == (1, True)
+
+
 def test_labels_on_standard_output_and_the_rate_beside(folder, run):
     run("train", "train.svm", "model")
     code, out, err = run("predict", "test.svm", "model")

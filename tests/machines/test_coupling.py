@@ -12,7 +12,7 @@ from reference.data import digits, iris, overlapping, random_classes, wine
 from reference.kernels import kernel_matrix
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit
 from sklearn.svm import SVC
@@ -392,9 +392,20 @@ def test_only_coupling_has_probabilities(decision):
 def test_coupling_must_be_chosen_before_the_fit():
     X, y = iris()
     machine = OneVsOneSVC().fit(X, y).set_params(decision="coupling")
-    for method in ("predict", "predict_proba", "decision_function"):
-        with pytest.raises(ValueError, match="fit it again"):
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        with pytest.raises(NotFittedError, match=r"fitted without probabilities.*fit it again"):
             getattr(machine, method)(X)
+
+
+def test_logarithms_of_probabilities():
+    X, y = wine()
+    machine = coupled().fit(X, y)
+    np.testing.assert_array_equal(machine.predict_log_proba(X), np.log(machine.predict_proba(X)))
+    machine.set_params(decision="votes")
+    assert not hasattr(machine, "predict_log_proba")
+    with pytest.raises(AttributeError, match="predict_log_proba") as caught:
+        machine.predict_log_proba(X)
+    assert "decision='coupling'" in str(caught.value.__cause__)
 
 
 def test_a_coupled_machine_can_vote():

@@ -297,3 +297,15 @@ def test_certify_refuses_a_machine_of_the_primal():
     X, y = iris()
     with pytest.raises(TypeError, match="dual"):
         certify(SoftmaxSVC().fit(X, y), X, y)
+
+
+def test_logarithms_of_probabilities():
+    X, y = iris()
+    machine = SoftmaxSVC(C=1e6, kernel="linear").fit(X, y)
+    far = 1e4 * (X[:100] - X.mean(axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = machine.predict_log_proba(far)
+    assert np.isneginf(found).any()
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(found, np.log(machine.predict_proba(far)))

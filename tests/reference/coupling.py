@@ -61,14 +61,20 @@ def couple(row, k):
     return result.x
 
 
-def fixed_point(row, k, rounds=10_000):
-    """Go from class to class, each set to what is best for it: Wu, Lin & Weng's Algorithm 2."""
-    R = matrix(row, k)
+def fixed_point(row, k, rounds=10_000, enough=0.0, order=None):
+    """Go from class to class, in this order, each set to what is best for it: Wu, Lin & Weng's Algorithm 2.
+
+    ``enough`` is the violation of the conditions Qp = p'Qp at which to stop. Probabilities are in that order.
+    """
+    order = np.arange(k) if order is None else order
+    R = matrix(row, k)[np.ix_(order, order)]
     Q = -R.T * R
     Q[np.diag_indices(k)] = (R**2).sum(axis=0)
     p = np.full(k, 1 / k)
     for _ in range(rounds):
         before = p.copy()
+        if np.abs(Q @ p - p @ Q @ p).max() < enough:
+            break
         for t in range(k):
             others = Q[t] @ p - Q[t, t] * p[t]
             p[t] = (p @ Q @ p - others) / Q[t, t]

@@ -37,13 +37,16 @@ def predict(
 ) -> None:
     """Predict labels, scores or probabilities (svm-predict).
 
-    Reads models of polymargin and of LIBSVM. With -b 1 or --values the first line of OUTPUT names the classes, and each
-    other line has the label and a number for each class (with --values and two classes one, positive for the second).
+    Reads models of polymargin and of LIBSVM. A model of `svm-train -b 1` predicts the largest probability with -b 1 and
+    most votes without, as with svm-predict; a model of polymargin decides as it was trained to.
+
+    With -b 1 or --values the first line of OUTPUT names the classes, and each other line has the label and a number for
+    each class (with --values and two classes one, positive for the second).
     """
     if output is not None:
         check_target(output, data, model, ranges)
     machine, examples = load_queries(data, model, label=label, header=header, zero_based=zero_based, ranges=ranges)
-    machine.set_params(n_jobs=jobs)
+    machine.set_params(n_jobs=jobs, **_decision(machine, bool(probability)))
     scores = scores_of(machine, examples.X, bool(probability), values, model)
     predicted = machine.predict(examples.X)
     printer = Printer(as_json, quiet)
@@ -56,6 +59,12 @@ def predict(
         write_out(prediction_text(predicted, scores, machine.classes_))
     say_rate(predicted, examples.y, printer, to_standard_error=output is None)
     printer.close()
+
+
+def _decision(machine: Any, probability: bool) -> dict[str, Any]:
+    """Return how svm-predict has a model of LIBSVM decide, if otherwise than by what the model could do."""
+    voting = not probability and machine.stop_reason_ == "imported" and machine.decision == "coupling"
+    return {"decision": "votes"} if voting else {}
 
 
 def scores_of(machine: Any, X: Any, probability: bool, values: bool, model: Path) -> NDArray[np.float64] | None:

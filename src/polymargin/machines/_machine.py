@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 import warnings
@@ -9,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import cache, partial
+from functools import cache, partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -52,6 +53,26 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def naming_the_class(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor whose errors name the class that was called, and not the one that has the constructor."""
+    signature = inspect.signature(init)
+
+    @wraps(init)
+    def constructor(self: Any, *args: Any, **options: Any) -> None:
+        try:
+            init(self, *args, **options)
+        except TypeError:
+            try:
+                signature.bind(self, *args, **options)
+            except TypeError as error:
+                advice = "; for probabilities use OneVsOneSVC(decision='coupling') or SoftmaxSVC()"
+                flaw = f"{type(self).__name__}(): {error}"
+                raise TypeError(flaw + advice if "probability" in options else flaw) from None
+            raise
+
+    return constructor
 
 
 class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstimator):
@@ -118,11 +139,17 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     _kernel: Kernel
     _stop: threading.Event | None = None  # set by somebody else when the fit is to end where it is
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = naming_the_class(cls.__init__)  # type: ignore[method-assign]
+
     @classmethod
     @cache  # the signature is read anew for every clone otherwise, which small fits feel
     def _get_param_names(cls) -> list[str]:
         return super()._get_param_names()
 
+    @naming_the_class
     def __init__(
         self,
         C: float = 1.0,
@@ -496,6 +523,14 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         for (begin, end), columns in self._blocks():
             masses[columns] += (np.abs(self.dual_coef_[: len(columns), begin:end]) ** power).sum(axis=1)
         return masses if power == 1 else np.sqrt(masses)
+
+    def _absolute_terms(self, X: Matrix) -> Floats | None:
+        """Return the sums of the absolute terms of each score, where kernel values are positive and may be tiny."""
+        if self._kernel.kind != "rbf":
+            return None
+        out = np.zeros((X.shape[0], len(self._intercepts)))
+        absolute = np.abs(self.dual_coef_)
+        return self._add_scores(X, np.arange(X.shape[0]), absolute, self._blocks(), out, accuracy=0.0)
 
     def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
         """Return which scores have to be computed again if they may be so far off."""

@@ -7,7 +7,8 @@ the order of operations that LIBSVM has (:mod:`polymargin._alone`). There are fe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,61 +28,84 @@ class Level:
     """A precision that scores were computed in: how far off they may be, and how to get better ones."""
 
     machine: Any
-    masses: Floats  # of the coefficients of each score, times the unit of rounding
-    offsets: Floats
+    unit: float  # the error of a score whose coefficients have the mass 1, of kernel values of size 1
+    masses: Floats
     largest: float  # no error is larger
     alone: bool  # better ones come from rows on their own
 
     def errors(self, sizes: Floats) -> Floats:
         """Return how far off each score may be, for rows whose kernel values have these sizes."""
-        return np.minimum(np.multiply.outer(sizes, self.masses) + self.offsets, self.largest)
+        offsets = np.abs(self.machine._intercepts)
+        return np.minimum(self.unit * (np.multiply.outer(sizes, self.masses) + offsets), self.largest)
 
     def errors_of(self, column: int, sizes: Floats) -> Floats:
         """Return how far off one of the scores may be."""
-        return np.minimum(sizes * self.masses[column] + self.offsets[column], self.largest)
+        offset = abs(self.machine._intercepts[column])
+        return np.minimum(self.unit * (sizes * self.masses[column] + offset), self.largest)
 
-    def rescore(self, X: Matrix, scores: Floats, sizes: Floats, rows: Ints, everything: bool = False) -> None:
-        """Put better scores into these rows: those that the decision needs, or all."""
+    def improve(
+        self, X: Matrix, scores: Floats, sizes: Floats, rows: Ints, wanted: Wanted, everything: bool = False
+    ) -> None:
+        """Put better scores into these rows: those that are wanted, or everything."""
         if not self.alone:
             scores[rows] = self.machine._scores_and_sizes(X[rows], accuracy=0.0)[0]
             return
         step = max(1, _AT_ONCE // max(1, len(self.machine.support_)))
         for begin in range(0, len(rows), step):
             some = rows[begin : begin + step]
-            errors = np.full((len(some), scores.shape[1]), np.inf) if everything else self.errors(sizes[some])
-            wanted = self.machine._wanted(scores[some], errors)
-            self.machine._score_alone(X[some], scores, some, wanted)
+            all_of_them = np.ones((len(some), scores.shape[1]), dtype=bool)
+            needed = all_of_them if everything else self._needed(X[some], scores[some], sizes[some], wanted)
+            which = np.flatnonzero(needed.any(axis=1))
+            if len(which) > 0:
+                self.machine._score_alone(X[some[which]], scores, some[which], needed[which])
+
+    def _needed(self, X: Matrix, scores: Floats, sizes: Floats, wanted: Wanted) -> NDArray[np.bool_]:
+        """Return which scores have to be computed alone: those that are wanted even when the errors are looked at."""
+        needed = wanted(scores, self.errors(sizes))
+        terms = self.machine._absolute_terms(X)
+        if terms is None:
+            return needed
+        # A row far from all support vectors has small kernel values, and errors as small. Nothing is rounded in zeros.
+        errors = self.unit * (sizes[:, None] * terms + np.abs(self.machine._intercepts))
+        return needed & wanted(scores, errors) & (terms > 0).any(axis=1, keepdims=True)
+
+
+Wanted = Callable[[Floats, Floats], NDArray[np.bool_]]
+"""Says of scores and the errors they may have which of them decide, and could decide otherwise."""
 
 
 def levels(machine: Any) -> Iterator[Level]:
     """Yield the precisions of the scores, the coarser first."""
-    offsets = np.abs(machine._intercepts)
     if machine._may_be_single:
-        unit = _CERTAIN * np.finfo(np.float32).eps / 2
-        yield Level(machine, unit * machine._masses(2), unit * offsets, machine.tol / 2, alone=False)
-    terms = np.sqrt(max(1, len(machine.support_))) + np.sqrt(machine.n_features_in_)
-    unit = _CERTAIN * np.finfo(np.float64).eps / 2 * terms
-    yield Level(machine, unit * machine._masses(1), unit * offsets, np.inf, alone=True)
+        unit = float(np.finfo(np.float32).eps) / 2
+        if machine._kernel.kind == "linear":  # sums of many products with the same sign, which cancel in the end
+            yield Level(machine, 4 * unit, machine._masses(1), np.inf, alone=False)
+        else:  # the core takes single precision where it expects an error of half of tol
+            yield Level(machine, _CERTAIN * unit, machine._masses(2), float(machine.tol), alone=False)
+    terms = math.sqrt(max(1, len(machine.support_))) + math.sqrt(machine.n_features_in_)
+    unit = _CERTAIN * float(np.finfo(np.float64).eps) / 2 * terms
+    yield Level(machine, unit, machine._masses(1), np.inf, alone=True)
 
 
-def settled_scores(machine: Any, X: Matrix) -> Floats:
+def settled_scores(machine: Any, X: Matrix, wanted: Wanted | None = None) -> Floats:
     """Return every score of every row; those of a row whose decision is close do not depend on the other rows."""
+    wanted = machine._wanted if wanted is None else wanted
     scores, sizes = machine._scores_and_sizes(X)
     for level in levels(machine):
-        rows = close_rows(machine, level, scores, sizes)
+        rows = close_rows(level, scores, sizes, wanted)
         if len(rows) > 0:
-            level.rescore(X, scores, sizes, rows)
+            level.improve(X, scores, sizes, rows, wanted)
     return scores
 
 
-def close_rows(machine: Any, level: Level, scores: Floats, sizes: Floats) -> Ints:
+def close_rows(level: Level, scores: Floats, sizes: Floats, wanted: Wanted) -> Ints:
     """Return the rows whose decision could change within the errors of their scores."""
     step = max(1, _AT_ONCE // max(1, scores.shape[1]))
     found = [np.empty(0, dtype=np.int64)]
     for begin in range(0, len(scores), step):
         part = slice(begin, begin + step)
-        wanted = machine._wanted(scores[part], level.errors(sizes[part]))
-        found.append(begin + np.flatnonzero(wanted.any(axis=1)))
+        close = wanted(scores[part], level.errors(sizes[part])).any(axis=1)
+        found.append(begin + np.flatnonzero(close))
     return np.concatenate(found)
 
 

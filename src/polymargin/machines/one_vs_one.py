@@ -22,7 +22,7 @@ from polymargin.machines._documentation import with_shared_documentation
 from polymargin.machines._folds import folds_of
 from polymargin.machines._kept import Kept
 from polymargin.machines._pairs import PairLayout, PairMachine, all_pairs
-from polymargin.machines._settling import levels
+from polymargin.machines._settling import levels, near_zero, settled_scores
 from polymargin.machines._solution import BinarySolution, Floats, Ints, TrainingSet
 
 _PAIRWISE_AT_ONCE = 1 << 24  # decision values of pairs held at once for probabilities: 128 MB
@@ -214,7 +214,7 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
             second, first = np.partition(out, -2, axis=1)[:, -2:].T
             close = np.flatnonzero(first - second <= first * (_MOVED * moved + _ROUNDING))
             if len(close) > 0:
-                level.rescore(X, values, sizes, close, everything=True)
+                level.improve(X, values, sizes, close, near_zero, everything=True)
                 out[close] = self._probabilities_of(values[close])
         return out
 
@@ -296,7 +296,7 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
             errors = np.abs(self.probA_) * level.errors(sizes)[:, 0] + _ROUNDING
             close = np.flatnonzero(odds <= errors)
             if len(close) > 0:
-                level.rescore(X, values, sizes, close, everything=True)
+                level.improve(X, values, sizes, close, near_zero, everything=True)
         return self._sigmoids.second_class_log_odds(-values[:, 0])
 
     def _costs_at_once(self) -> bool:
@@ -321,11 +321,11 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         """Whether that order has the second of two classes before the first."""
         return self._order is not None and self._order.tolist().index(first) > self._order.tolist().index(second)
 
-    def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
-        unsure = super()._wanted(scores, errors)
-        if self.decision == "votes" and len(self.classes_) > 2:
-            rows = np.flatnonzero(unsure.any(axis=1))
-            unsure[rows[is_decided(scores[rows], unsure[rows], len(self.classes_))]] = False
+    def _that_decide(self, values: Floats, errors: Floats) -> NDArray[np.bool_]:
+        """Return the values of pairs that could be of either sign, where the most votes depend on them."""
+        unsure = near_zero(values, errors)
+        rows = np.flatnonzero(unsure.any(axis=1))
+        unsure[rows[is_decided(values[rows], unsure[rows], len(self.classes_))]] = False
         return unsure
 
     def _terms(self, column: int) -> tuple[Ints, Floats]:
@@ -357,7 +357,9 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
         if self.decision == "coupling":
             order = np.arange(n_classes) if self._order is None else self._order
             return self.classes_[order[self._coupled(X)[:, order].argmax(axis=1)]]
-        if self.decision == "votes" or n_classes == 2 or not self._in_core:
+        if self.decision == "votes" and n_classes > 2:
+            return self.classes_[self._decide_all(settled_scores(self, X, self._that_decide))]
+        if n_classes == 2 or not self._in_core:
             return self.classes_[self._decide_all(self._all_scores(X))]
         eliminate = dag if self.decision == "dag" else adag
         return self.classes_[eliminate(self._path_answer(X), X.shape[0], n_classes)]

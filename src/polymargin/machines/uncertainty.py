@@ -270,7 +270,7 @@ class UncertaintySVC(PairMachine):
             moved = np.sqrt(values.shape[1]) * level.errors(sizes).max(axis=1)  # an answer moves by half of its value
             tied = tied_rows(scores, moved)
             if len(tied) > 0:
-                level.rescore(X, values, sizes, tied, everything=True)
+                level.improve(X, values, sizes, tied, self._wanted, everything=True)
                 scores[tied] = self._column_scores(values[tied])
         return scores
 

@@ -3,7 +3,8 @@
 A header of keywords, one to a line, ends with the line ``SV``. Then there is a line for each support vector, those of a
 class together: its k - 1 coefficients in the machines of its class, in the order of the other classes, and its features
 as ``index:value``, the indices ascending from 1. The value of the machine of two classes is positive for the one that
-``label`` names first, and ``rho`` is subtracted from it.
+``label`` names first, and ``rho`` is subtracted from it; exactly 0 is a vote for the other. With ``probA`` and
+``probB`` the probability of the first class is 1 / (1 + exp(A f + B)) for the value f.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.decision import pair_index, pair_list
+from polymargin.decision import Sigmoids, pair_index, pair_list
 from polymargin.machines import OneVsOneSVC
 from polymargin.machines._kernel import Kernel
 from polymargin.machines._solution import Floats, Ints
@@ -44,13 +45,15 @@ _FEATURE = re.compile(rb"([0-9]{1,10}):(" + REAL + rb")")
 def export_libsvm(machine: Any, path: PathLike) -> None:
     """Write a one-against-one machine as a LIBSVM model, for ``svm-predict`` and everything else that reads them.
 
-    Numbers are written so that they come back as they are. The file is replaced whole, as by
-    :func:`polymargin.save_model`.
+    Numbers are written so that they come back as they are. ``svm-predict`` gives the labels of a machine that votes to
+    the last row, and with ``-b 1`` the probabilities of one that couples, as exactly as LIBSVM couples them (see
+    :func:`import_libsvm`). The file is replaced whole, as by :func:`polymargin.save_model`.
 
     Parameters
     ----------
     machine : fitted OneVsOneSVC
-        With ``decision="votes"``, which is LIBSVM's, whole numbers as labels, and no Python function as kernel.
+        With ``decision="votes"``, which is what ``svm-predict`` does, or ``"coupling"``, which is ``svm-predict -b 1``;
+        with whole numbers as labels, and no Python function as kernel.
     path : str or path-like
         The file, replaced if it is there.
     """
@@ -60,9 +63,9 @@ def export_libsvm(machine: Any, path: PathLike) -> None:
     machine._checked_state()
     if callable(machine._kernel.kind):
         raise ValueError("LIBSVM has no kernels in Python: fit with kernel='precomputed' on the values of the function")
-    if machine.decision != "votes":
+    if machine.decision not in ("votes", "coupling"):
         raise ValueError(
-            f"LIBSVM decides by votes, this machine by decision={machine.decision!r}: "
+            f"LIBSVM decides by votes or by probabilities, this machine by decision={machine.decision!r}: "
             "call set_params(decision='votes') before exporting"
         )
     contents, order = _contents(machine)
@@ -84,10 +87,16 @@ def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneS
     Returns
     -------
     OneVsOneSVC
-        Fitted. Classes are sorted; ties of votes go to the class that the file names first, as in LIBSVM. What the file
-        does not tell is left at what says so: ``support_`` counts the vectors (a precomputed kernel has the rows),
-        ``C`` and ``tol`` have their defaults, the objectives are NaN, ``converged_`` is False and ``stop_reason_`` is
-        ``"imported"``. Probabilities of LIBSVM (``probA``, ``probB``) are read over.
+        Fitted. Classes are sorted, but where votes tie, or a value is 0, the order of the file decides as in LIBSVM:
+        labels are those of ``svm-predict`` to the last row. What the file does not tell is left at what says so:
+        ``support_`` counts the vectors (a precomputed kernel has the rows), ``C`` and ``tol`` have their defaults, the
+        objectives are NaN, ``converged_`` is False and ``stop_reason_`` is ``"imported"``.
+
+        A model of ``svm-train -b 1`` has ``decision="coupling"``, and ``predict_proba`` and ``predict`` do what
+        ``svm-predict -b 1`` does; after ``set_params(decision="votes")`` labels are those of ``svm-predict`` without
+        it. With two classes probabilities agree to rounding. With more they differ by a few thousandths, and where the
+        two largest are so close, labels may: LIBSVM ends its iteration for them at a violation of 0.005 / k, and they
+        are solved for here.
     """
     try:
         model = _Model(read_whole(path))
@@ -117,6 +126,7 @@ class _Contents:
     n_support: NDArray[Any]
     coefficients: Floats  # (n_vectors, k - 1)
     rho: Floats
+    sigmoids: Sigmoids | None
 
     @property
     def n_vectors(self) -> int:
@@ -126,14 +136,16 @@ class _Contents:
 def _contents(machine: OneVsOneSVC) -> tuple[_Contents, Ints]:
     """Return what to write, and the support vectors in their order: classes that win ties come first, as in LIBSVM."""
     labels, sign = _whole_labels(machine.classes_), machine._sign(len(machine.classes_))
-    given = _Contents(labels, machine.n_support_, sign * machine.dual_coef_.T, -sign * machine.intercept_)
+    sigmoids = machine._sigmoids if machine.decision == "coupling" else None
+    given = _Contents(labels, machine.n_support_, sign * machine.dual_coef_.T, -sign * machine.intercept_, sigmoids)
     order = vars(machine).get("_tie_order")
     if order is None:
         return given, np.arange(given.n_vectors)
-    coefficients, intercept = _reordered(given, order)
+    coefficients, intercept, sigmoids = _reordered(given, order)
     vectors = _grouped(given, order)
     n_support = machine.n_support_[order]
-    return _Contents([labels[c] for c in order], n_support, coefficients[:, vectors].T, -intercept), vectors
+    named = [labels[c] for c in order]
+    return _Contents(named, n_support, coefficients[:, vectors].T, -intercept, sigmoids), vectors
 
 
 def _grouped(model: Any, order: Ints) -> Ints:
@@ -152,6 +164,9 @@ def _header_lines(machine: OneVsOneSVC, contents: _Contents) -> Iterator[str]:
     yield f"total_sv {contents.n_vectors}"
     yield f"rho {_joined(contents.rho)}"
     yield f"label {' '.join(map(str, contents.labels))}"
+    if contents.sigmoids is not None:
+        yield f"probA {_joined(contents.sigmoids.A)}"
+        yield f"probB {_joined(contents.sigmoids.B)}"
     yield f"nr_sv {' '.join(map(str, contents.n_support))}"
     yield "SV"
 
@@ -246,11 +261,12 @@ class _Model:
         self.n_support = np.array([word.whole(0) for word in self._values("nr_sv", k)], dtype=np.int64)
         if self.n_support.sum() != self.n_vectors:
             self._entries["nr_sv"][0].refuse(f"the numbers must sum to total_sv, which is {self.n_vectors}")
-        self.rho = np.array([word.real() for word in self._values("rho", k * (k - 1) // 2)])
-        for name in ("probA", "probB"):
-            if name in self._entries:
-                for word in self._values(name, k * (k - 1) // 2):
-                    word.real()
+        self.rho = self._of_pairs("rho", k)
+        has = "probA" in self._entries or "probB" in self._entries
+        self.sigmoids = Sigmoids(self._of_pairs("probA", k), self._of_pairs("probB", k)) if has else None
+
+    def _of_pairs(self, name: str, k: int) -> Floats:
+        return np.array([word.real() for word in self._values(name, k * (k - 1) // 2)])
 
     def _read_vectors(self) -> None:
         found = len(self._lines) - self._end
@@ -309,7 +325,7 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
     by_label = np.argsort(model.labels)
     order = _grouped(model, by_label)
     used = {name: getattr(kernel, name) for name in _KERNEL_NUMBERS.get(kernel.kind, ())}
-    machine = OneVsOneSVC(kernel=kernel.kind, **used)
+    machine = OneVsOneSVC(decision="votes" if model.sigmoids is None else "coupling", kernel=kernel.kind, **used)
     machine.classes_ = model.labels[by_label]
     machine.n_features_in_ = least if n_features is None else int(n_features)
     machine._kernel = kernel
@@ -319,7 +335,9 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
         np.empty((0, 0)) if kernel.precomputed else _vectors(model, machine.n_features_in_)[order]
     )
     sign = machine._sign(len(by_label))
-    coefficients, intercept = _reordered(model, by_label)
+    coefficients, intercept, sigmoids = _reordered(model, by_label)
+    if sigmoids is not None:
+        machine.probA_, machine.probB_ = sigmoids
     machine.dual_coef_, machine.intercept_ = sign * np.ascontiguousarray(coefficients[:, order]), sign * intercept
     if np.any(np.diff(by_label) < 0):
         machine._tie_order = np.argsort(by_label)  # the order of the file, in numbers of the sorted classes
@@ -332,8 +350,11 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
     return machine
 
 
-def _reordered(model: Any, by_label: Ints) -> tuple[Floats, Floats]:
-    """Return coefficients and intercepts for another order of classes; a pair that changes places changes its sign."""
+def _reordered(model: Any, by_label: Ints) -> tuple[Floats, Floats, Sigmoids | None]:
+    """Return coefficients, intercepts and sigmoids for another order of classes.
+
+    A pair that changes places changes the sign of its value f, so that A f + B becomes -(A f + B) with -B alone.
+    """
     k = len(by_label)
     place = np.argsort(by_label)  # where a class of the model stands in that order
     coefficients = np.empty((k - 1, model.n_vectors))
@@ -348,7 +369,13 @@ def _reordered(model: Any, by_label: Ints) -> tuple[Floats, Floats]:
                 coefficients[row, vectors] = sign * model.coefficients[vectors, g - (g > f)]
     first, second = by_label[pair_list(k)].T
     kept = np.where(first < second, 1.0, -1.0)
-    return coefficients, -kept * model.rho[pair_index(np.minimum(first, second), np.maximum(first, second), k)]
+    pairs = pair_index(np.minimum(first, second), np.maximum(first, second), k)
+    given = model.sigmoids
+    return (
+        coefficients,
+        -kept * model.rho[pairs],
+        None if given is None else Sigmoids(given.A[pairs], kept * given.B[pairs]),
+    )
 
 
 def _vectors(model: _Model, n_features: int) -> Any:
