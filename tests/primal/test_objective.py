@@ -119,6 +119,6 @@ def test_limits_end_the_search_and_keep_the_best_point():
         assert outcome.status == status
         assert outcome.dual <= outcome.primal <= objective.value_and_gradient(np.zeros(objective.size))[0]
     calls = []
-    stopped = solve(objective, progress=lambda *state: calls.append(state) or len(calls) < 3)
+    stopped = solve(objective, progress=lambda *state, outcome=None: calls.append(state) or len(calls) < 3)
     assert stopped.status == "stopped"
     assert len(calls) == 3
