@@ -135,7 +135,7 @@ def test_optional_libraries_are_imported_where_they_are_used(path):
     command = (
         {"typer"} if in_folder(path, PACKAGE) in ("cli", "__main__.py") else set()
     )  # made of it, imported by nobody
-    assert not top & ({"rich", "pandas", "polars", "matplotlib", "jinja2", "onnx", "typer"} - command)
+    assert not top & ({"rich", "pandas", "polars", "matplotlib", "jinja2", "onnx", "skl2onnx", "typer"} - command)
 
 
 def modules_after(statement):

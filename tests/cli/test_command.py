@@ -263,6 +263,14 @@ def test_export_to_onnx(folder, run):
     run("train", "train.svm", "model")
     assert run("export", "model", "--onnx", "model.onnx") == (0, "onnx: model.onnx\n", "")
     assert (folder / "model.onnx").stat().st_size > 1000
+    code, out, _ = run("export", "model", "--onnx", "single.onnx", "--float32", "--safetensors", "again")
+    assert (code, out) == (0, "onnx: single.onnx\nsafetensors: again\n")
+    import onnx
+
+    kinds = {name: onnx.load(name).graph.input[0].type.tensor_type.elem_type for name in ("model.onnx", "single.onnx")}
+    assert kinds == {"model.onnx": onnx.TensorProto.DOUBLE, "single.onnx": onnx.TensorProto.FLOAT}
+    code, _, err = run("export", "model", "--float32", "--safetensors", "again")
+    assert (code, "--float32 is about --onnx" in err) == (2, True)
 
 
 def test_machines_are_listed(run, told):
