@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find src/core src/bindings -nam
 
 # Targets build in the same place, one after the other; each build uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: demo test minimum bench docs lint format sanitize fuzz core-test build clean
+.PHONY: demo test minimum foreign bench docs lint format sanitize fuzz core-test build clean
 
 build: $(VENV)/.built
 
@@ -57,6 +57,12 @@ $(MINIMUM)/.oldest: pyproject.toml tests/minimum/minima.py
 	$(MINIMUM_PIP) ninja "setuptools>=70.1" --requirement $@.txt
 	mv $@.txt $@
 
+# The tests that come with scikit-learn, our classes in the place of its own. FOREIGN_PAGE=docs/foreign_suites.md writes
+# the page of the docs.
+FOREIGN_PAGE ?= build/foreign_suites.md
+foreign: $(VENV)/.extra-test $(VENV)/.extra-foreign
+	$(BIN)/python tests/foreign/run.py --page $(FOREIGN_PAGE)
+
 core-test: $(VENV)/.built
 	test -f $(BUILD)/CMakeCache.txt || $(PIP) $(EDITABLE) .
 	$(BIN)/cmake $(BUILD) -DPOLYMARGIN_TESTS=ON > /dev/null
@@ -93,6 +99,7 @@ lint: $(VENV)/.extra-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $$(git ls-files 'src/core/*.?pp' 'src/bindings/*.?pp' 'tests/core/*.?pp')
 	$(BIN)/mypy
+	$(BIN)/python tests/types/completeness.py
 
 format: $(VENV)/.extra-lint
 	$(BIN)/ruff check --fix .

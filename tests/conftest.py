@@ -1,6 +1,7 @@
 """What every test module shares: the reference implementations on the path, and hypothesis' profile."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("MPLBACKEND", "Agg")  # pictures without a screen
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let jobs in the background ignore Ctrl-C
 
 settings.register_profile(
     "polymargin",

@@ -316,6 +316,7 @@ def test_a_candidate_that_cannot_be_fitted_gets_the_error_score():
     with pytest.warns(FitFailedWarning, match="separa"):
         search = KernelSearchCV(OneVsOneSVC(), grid, cv=FOLDS).fit(X, y)
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]
+    assert search.cv_results_["mean_score_time"][1] == 0.0
     assert search.best_params_["C"] == 1.0
     with pytest.raises(ValueError, match="separa"):
         KernelSearchCV(OneVsOneSVC(), grid, cv=FOLDS, error_score="raise").fit(X, y)

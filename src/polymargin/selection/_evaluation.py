@@ -141,7 +141,7 @@ class Evaluation:
             outcome["fit_error"] = traceback.format_exc()
         fitted = time.perf_counter()
         outcome["test_scores"] = self._measured(machine, X_test, fold.y_test, fold.score_params, outcome["fit_error"])
-        scored = time.perf_counter()
+        scored = time.perf_counter() if outcome["fit_error"] is None else fitted
         if self.with_train_score:
             outcome["train_scores"] = self._measured(
                 machine, X_train, fold.y_train, fold.train_score_params, outcome["fit_error"]

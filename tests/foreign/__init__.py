@@ -1,0 +1,1 @@
+"""The tests of other packages, run against our classes; see run.py."""
