@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import polymargin
-import polymargin.machines
+import polymargin.estimators
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "src" / "core"
@@ -67,7 +67,7 @@ def test_the_layers_are_there():
     assert {in_folder(p, CORE) for p in CORE_FILES} >= {"kernel", "solver", "support"}
     assert BINDING_FILES
     assert (PACKAGE / "__init__.py").exists()
-    assert list((PACKAGE / "machines").glob("*.py"))
+    assert list((PACKAGE / "estimators").glob("*.py"))
     assert list((PACKAGE / "decision").glob("*.py"))
 
 
@@ -106,7 +106,7 @@ def test_binding_files_are_short(path):
     assert len(path.read_text().splitlines()) < 200
 
 
-@pytest.mark.parametrize("path", relative(p for p in PYTHON_FILES if in_folder(p, PACKAGE) == "machines"))
+@pytest.mark.parametrize("path", relative(p for p in PYTHON_FILES if in_folder(p, PACKAGE) == "estimators"))
 def test_an_estimator_holds_no_arithmetic(path):
     forbidden = ("scipy.linalg", "scipy.optimize", "scipy.spatial", "scipy.special", "numpy.linalg")
     forbidden += ("sklearn.svm", "sklearn.metrics.pairwise")
@@ -119,7 +119,7 @@ def test_an_estimator_holds_no_arithmetic(path):
 
 @pytest.mark.parametrize("path", relative(p for p in PYTHON_FILES if in_folder(p, PACKAGE) == "decision"))
 def test_a_decision_knows_no_machine(path):
-    assert not [name for name in imports(path) if "machines" in name.split(".")]
+    assert not [name for name in imports(path) if "estimators" in name.split(".")]
 
 
 # The command is made of typer and starts with nothing else; the package does not import it.
@@ -152,7 +152,7 @@ def test_importing_adds_no_heavy_library_to_what_scikit_learn_imports():
     assert not added & {"polymargin.comparison", "polymargin.storage", "polymargin.certificate", "highspy"}
 
 
-@pytest.mark.parametrize("package", [polymargin, polymargin.machines], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [polymargin, polymargin.estimators], ids=lambda package: package.__name__)
 def test_names_that_are_loaded_when_asked_are_there_from_the_start(package):
     assert set(package.__all__) <= set(dir(package))
     for name in package.__all__:

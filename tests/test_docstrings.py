@@ -10,7 +10,7 @@ from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
 
 import polymargin
-from polymargin.machines._documentation import with_shared_documentation
+from polymargin.estimators._documentation import with_shared_documentation
 
 CHECKS = {
     "GL03",  # no double blank lines

@@ -8,7 +8,7 @@ import pytest
 from reference.data import overlapping
 
 from polymargin import _core
-from polymargin.machines._pairs import all_pairs, pair_problems
+from polymargin.estimators._pairs import all_pairs, pair_problems
 
 ANSWERS = ("support", "beta", "intercept", "primal", "dual", "violation", "iterations")
 LIMITS = {"folds": None, "refine": True, "tolerance": 1e-3, "max_iterations": -1, "time_limit": 60.0, "progress": None}

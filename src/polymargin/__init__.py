@@ -6,12 +6,12 @@ Every machine is a scikit-learn classifier; every fit reports how optimal it is.
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
-from polymargin._lazy import loaded_when_asked
+from polymargin.support.lazy import loaded_when_asked
 
 if TYPE_CHECKING:
     from polymargin.certificate import Certificate, certify
     from polymargin.comparison import Comparison, compare
-    from polymargin.machines import (
+    from polymargin.estimators import (
         CrammerSingerSVC,
         LinearProgramSVC,
         OneVsOneSVC,
@@ -27,19 +27,19 @@ __getattr__, __dir__ = loaded_when_asked(
     {
         "Certificate": "polymargin.certificate",
         "Comparison": "polymargin.comparison",
-        "CrammerSingerSVC": "polymargin.machines",
-        "LinearProgramSVC": "polymargin.machines",
-        "OneVsOneSVC": "polymargin.machines",
-        "OneVsRestSVC": "polymargin.machines",
-        "SoftmaxSVC": "polymargin.machines",
-        "UncertaintySVC": "polymargin.machines",
-        "WestonWatkinsSVC": "polymargin.machines",
+        "CrammerSingerSVC": "polymargin.estimators",
+        "LinearProgramSVC": "polymargin.estimators",
+        "OneVsOneSVC": "polymargin.estimators",
+        "OneVsRestSVC": "polymargin.estimators",
+        "SoftmaxSVC": "polymargin.estimators",
+        "UncertaintySVC": "polymargin.estimators",
+        "WestonWatkinsSVC": "polymargin.estimators",
         "certify": "polymargin.certificate",
         "compare": "polymargin.comparison",
         "load_model": "polymargin.storage",
         "save_model": "polymargin.storage",
     },
-    modules=("comparison", "features", "machines", "plots", "selection", "storage"),
+    modules=("comparison", "estimators", "features", "plots", "selection", "storage"),
 )
 
 __version__ = _version("polymargin")

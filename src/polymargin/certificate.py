@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin._interior_point import MARGIN
-from polymargin.machines._binary import BinaryMachine
-from polymargin.machines._data import Matrix, checked_examples, dense
-from polymargin.machines._kernel import Kernel
-from polymargin.machines._machine import KernelMachine, checked_weights
-from polymargin.machines._solution import Floats, Ints, TrainingSet, relative_gap
-from polymargin.machines._together import TogetherMachine
-from polymargin.machines.linear_program import LinearProgramSVC
+from polymargin.estimators._binary import BinaryMachine
+from polymargin.estimators._machine import KernelMachine, checked_weights
+from polymargin.estimators._together import TogetherMachine
+from polymargin.estimators.linear_program import LinearProgramSVC
+from polymargin.formulations.solution import Floats, Ints, TrainingSet, relative_gap
+from polymargin.kernels.kernel import Kernel
+from polymargin.solvers.interior_point import MARGIN
+from polymargin.support.examples import Matrix, checked_examples, dense
 
 _BLOCK_BYTES = 64_000_000
 _NUMBERS = {"linear": [], "rbf": ["gamma"], "poly": ["gamma", "degree", "coef0"], "sigmoid": ["gamma", "coef0"]}

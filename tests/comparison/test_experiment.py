@@ -198,7 +198,7 @@ def test_all_are_all_machines_of_the_package_and_those_of_the_paper_come_first()
     names = [c.name for c in contestants("all", "rbf", 0)]
     assert tuple(names[:5]) == HSU_LIN
     classes = {type(c.machine).__name__ for c in contestants("all", "rbf", 0)}
-    assert classes == set(polymargin.machines.__all__)
+    assert classes == set(polymargin.estimators.__all__)
     options = OneVsOneSVC._parameter_constraints["decision"][0].options
     assert {c.machine.decision for c in contestants("all", "rbf", 0) if isinstance(c.machine, OneVsOneSVC)} == options
     assert tuple(c.name for c in contestants("hsu-lin", "rbf", 0)) == HSU_LIN

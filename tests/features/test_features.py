@@ -180,7 +180,7 @@ def test_low_rank_takes_no_square_of_the_examples(Map):
 
 @pytest.mark.parametrize("Map", MAPS)
 def test_too_little_memory_is_said_before_it_is_taken(Map, monkeypatch):
-    monkeypatch.setattr("polymargin.features._basis.available_bytes", lambda: 10**8)
+    monkeypatch.setattr("polymargin.features.basis.available_bytes", lambda: 10**8)
     with pytest.raises(MemoryError, match="rank"):
         Map().fit(np.random.default_rng(0).normal(size=(7000, 2)))
 

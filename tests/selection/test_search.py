@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
-from polymargin.machines import _cost_path
-from polymargin.machines._cost_path import classes_for_costs
+from polymargin.estimators import _cost_path
+from polymargin.estimators._cost_path import classes_for_costs
 from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
 
 MACHINES = [

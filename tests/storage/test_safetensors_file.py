@@ -162,7 +162,7 @@ def test_linear_machines_keep_their_weights(Machine, solver, tmp_path):
 
 
 def test_sparse_coefficients_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("polymargin.machines._linear._DENSE", 10)
+    monkeypatch.setattr("polymargin.estimators._linear._DENSE", 10)
     X, y = wine()
     machine = CrammerSingerSVC(kernel="linear", solver="sequential-dual").fit(X, y)
     assert sparse.issparse(machine.dual_coef_)

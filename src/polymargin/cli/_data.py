@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polymargin._errors import with_hint
 from polymargin.storage import import_libsvm, load_model
 from polymargin.storage._files import read_whole
 from polymargin.storage.data_files import Examples, LabelColumn, read_examples
 from polymargin.storage.range_file import Ranges, read_ranges, widened
+from polymargin.support.errors import with_hint
 
 _LIBSVM = (b"svm_type", b"kernel_type", b"nr_class", b"total_sv", b"rho", b"label", b"gamma", b"degree", b"coef0")
 

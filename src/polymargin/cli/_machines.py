@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from polymargin._errors import with_hint
-from polymargin.machines._kernel import KERNELS
+from polymargin.kernels.kernel import KERNELS
 from polymargin.storage.safetensors_file import MACHINES
+from polymargin.support.errors import with_hint
 
 DEFAULT_MACHINE = "one-vs-one"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polymargin._errors import with_hint
 from polymargin.cli import _options as option
+from polymargin.support.errors import with_hint
 
 if TYPE_CHECKING:
     from polymargin.storage.data_files import Examples

@@ -10,12 +10,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from polymargin._errors import with_hint
 from polymargin.cli import _options as option
 from polymargin.cli._data import load_queries, rate
 from polymargin.cli._messages import Printer, write_out
 from polymargin.storage._files import check_target, replace_whole
 from polymargin.storage._labels import label_text
+from polymargin.support.errors import with_hint
 
 
 def predict(

@@ -9,8 +9,8 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from polymargin import machines as every_machine
-from polymargin.machines import OneVsOneSVC
+from polymargin import estimators as every_machine
+from polymargin.estimators import OneVsOneSVC
 from polymargin.selection._rate import last_step
 
 # Names of the literature; a machine that is not listed goes by the name of its class.

@@ -25,10 +25,10 @@ from polymargin.comparison.notes import last_line, notes_on_the_edge, recorded_w
 from polymargin.comparison.result import Comparison, MachineResult
 from polymargin.comparison.settings import Split, check_choices, check_names, checked_test, chosen_grid, divisions
 from polymargin.comparison.statistics import all_pairs
-from polymargin.machines import OneVsOneSVC
-from polymargin.machines._data import Matrix, checked_examples
+from polymargin.estimators import OneVsOneSVC
 from polymargin.selection import KernelSearchCV
 from polymargin.selection._rate import RateScorer, rate
+from polymargin.support.examples import Matrix, checked_examples
 
 _ROUNDS = 3  # most runs of which the shortest is the time
 _LONG = 0.5  # seconds after which there is no further run

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.machines._data import Matrix
+from polymargin.support.examples import Matrix
 
 _UNEQUAL = 100.0  # ratio of spreads of features from which on scaling is advised
 

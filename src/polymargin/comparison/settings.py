@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 
-from polymargin.machines import OneVsOneSVC
-from polymargin.machines._data import Matrix, checked_examples
+from polymargin.estimators import OneVsOneSVC
 from polymargin.selection import hsu_lin_grid
+from polymargin.support.examples import Matrix, checked_examples
 
 KERNELS = ("rbf", "linear", "poly", "sigmoid")
 SCALINGS = ("range", "standard")

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection._validation import _score
 from sklearn.utils.validation import _check_method_params
 
-from polymargin.machines._binary import CostPathMachine
-from polymargin.machines._cost_path import Division, classes_for_costs
-from polymargin.machines._data import Matrix
+from polymargin.estimators._binary import CostPathMachine
+from polymargin.estimators._cost_path import Division, classes_for_costs
 from polymargin.selection._plan import Series
 from polymargin.selection._rate import Rates, rate
 from polymargin.selection._scoreboard import Scoreboard
+from polymargin.support.examples import Matrix
 
 _TURN = 0.1  # seconds
 

@@ -11,9 +11,9 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from polymargin import _core
-from polymargin._threads import for_each
-from polymargin.machines._data import Matrix, dense
-from polymargin.machines._kernel import Kernel
+from polymargin.kernels.kernel import Kernel
+from polymargin.support.examples import Matrix, dense
+from polymargin.support.threads import for_each
 
 BLOCK_BYTES = 64_000_000
 _SAMPLE, _RESOLUTION = 64, 1e-3  # rows that show how much kernel values differ; the part of it that may be rounded off

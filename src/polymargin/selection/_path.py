@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 
-from polymargin.machines._data import Matrix, check_squares, checked_examples
-from polymargin.machines._machine import KernelMachine, checked_weights
-from polymargin.machines.one_vs_rest import OneVsRestSVC
-from polymargin.machines.weston_watkins import WestonWatkinsSVC
+from polymargin.estimators._machine import KernelMachine, checked_weights
+from polymargin.estimators.one_vs_rest import OneVsRestSVC
+from polymargin.estimators.weston_watkins import WestonWatkinsSVC
+from polymargin.support.examples import Matrix, check_squares, checked_examples
 
 _FITTED = ("classes_", "support_", "n_support_", "dual_coef_", "intercept_")
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from polymargin._callbacks import has_callbacks
-from polymargin.machines._machine import KernelMachine
+from polymargin.estimators._machine import KernelMachine
+from polymargin.support.callbacks import has_callbacks
 
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0", "solver")  # the last says whether there is a matrix
 

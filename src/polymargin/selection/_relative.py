@@ -8,9 +8,9 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_array, check_random_state, check_X_y
 
-from polymargin._threads import one_blas_thread
-from polymargin.machines._data import dense
-from polymargin.machines._kernel import Kernel
+from polymargin.kernels.kernel import Kernel
+from polymargin.support.examples import dense
+from polymargin.support.threads import one_blas_thread
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _COSTS = (1.0, 10.0, 1e2, 1e3, 1e4)

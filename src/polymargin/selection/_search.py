@@ -22,20 +22,20 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
-from polymargin._callbacks import SearchTasks, with_callbacks
-from polymargin._memory import budget_bytes
-from polymargin._progress import count_bar
-from polymargin._threads import one_blas_thread, thread_count
-from polymargin.machines._data import Matrix, checked_examples
-from polymargin.machines._kernel import Kernel, SharedKernel, resolve_gamma
-from polymargin.machines._linear import LINEAR_SOLVERS, chosen_solver
+from polymargin.estimators._linear import LINEAR_SOLVERS, chosen_solver
+from polymargin.kernels.kernel import Kernel, SharedKernel, resolve_gamma
 from polymargin.selection._evaluation import Evaluation, Fold, in_threads
 from polymargin.selection._family import KernelFamily
 from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
 from polymargin.selection._scoreboard import Scoreboard
+from polymargin.support.callbacks import SearchTasks, with_callbacks
+from polymargin.support.examples import Matrix, checked_examples
+from polymargin.support.memory import budget_bytes
+from polymargin.support.progress import count_bar
+from polymargin.support.threads import one_blas_thread, thread_count
 
 if TYPE_CHECKING:
-    from polymargin._typing import GridSearchCV
+    from polymargin.support.typing import GridSearchCV
 else:
     from sklearn.model_selection import GridSearchCV
 

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin._errors import with_hint
 from polymargin.storage._labels import numbered
+from polymargin.support.errors import with_hint
 
 Row = tuple[int, list[str]]  # the line where it begins, and its cells
 

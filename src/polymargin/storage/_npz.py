@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin import _core
-from polymargin._errors import with_hint
-from polymargin.machines._data import check_finite
+from polymargin.support.errors import with_hint
+from polymargin.support.examples import check_finite
 
 _PARTS = ("data", "indices", "indptr", "shape")
 _DAMAGED = (

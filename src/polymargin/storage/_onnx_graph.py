@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.decision import pair_index, pair_list
 from polymargin.decision.coupling import LEAST
 from polymargin.decision.votes import for_first_at_zero
-from polymargin.machines import OneVsOneSVC, SoftmaxSVC, UncertaintySVC
-from polymargin.machines._largest_score import LargestScoreMixin
-from polymargin.machines._pairs import PairMachine
+from polymargin.estimators import OneVsOneSVC, SoftmaxSVC, UncertaintySVC
+from polymargin.estimators._largest_score import LargestScoreMixin
+from polymargin.estimators._pairs import PairMachine
 
 OPSET = 13  # of which all operations are
 DOUBLE, INT64 = 11, 7  # of ONNX's types

@@ -23,11 +23,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin import _core
-from polymargin._errors import with_hint
 from polymargin.storage._csv import read_csv
 from polymargin.storage._files import PathLike
 from polymargin.storage._labels import label_text, numbered
 from polymargin.storage._npz import read_npz
+from polymargin.support.errors import with_hint
 
 LabelColumn = Literal["first", "last", "none"]
 

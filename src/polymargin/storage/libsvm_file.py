@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.decision import Sigmoids, pair_index, pair_list
-from polymargin.machines import OneVsOneSVC
-from polymargin.machines._kernel import Kernel
-from polymargin.machines._solution import Floats, Ints
+from polymargin.estimators import OneVsOneSVC
+from polymargin.formulations.solution import Floats, Ints
+from polymargin.kernels.kernel import Kernel
 from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._words import MOST, REAL, BadLineError, Word, words_of
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polymargin import machines
-from polymargin._errors import with_hint
+from polymargin import estimators
 from polymargin.storage._onnx_graph import (
     OPSET,
     Graph,
@@ -16,6 +15,7 @@ from polymargin.storage._onnx_graph import (
     refuse_what_has_no_graph,
     stored_classes,
 )
+from polymargin.support.errors import with_hint
 
 
 def register_onnx_converters() -> None:
@@ -54,9 +54,9 @@ def register_onnx_converters() -> None:
     skl2onnx = _imported_skl2onnx()
     # Pipelines tell every classifier to make dictionaries, and ONNX has those for floats alone: tensors stay tensors.
     options = {"raw_scores": [True, False], "zipmap": [True, False]}
-    for name in machines.__all__:
+    for name in estimators.__all__:
         skl2onnx.update_registered_converter(
-            getattr(machines, name), f"Polymargin{name}", _shapes, _convert, parser=_parse, options=options
+            getattr(estimators, name), f"Polymargin{name}", _shapes, _convert, parser=_parse, options=options
         )
 
 

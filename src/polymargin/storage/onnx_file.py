@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polymargin._errors import with_hint
 from polymargin.storage._files import PathLike, replace_whole
 from polymargin.storage._onnx_graph import OPSET, Graph, add_machine, refuse_what_has_no_graph, stored_classes
+from polymargin.support.errors import with_hint
 
 _IR_VERSION = 8
 _TYPES = ("float64", "float32")

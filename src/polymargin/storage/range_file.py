@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin._errors import with_hint
-from polymargin._memory import available_bytes
-from polymargin.machines._solution import Floats
+from polymargin.formulations.solution import Floats
 from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._words import BadLineError, words_of
+from polymargin.support.errors import with_hint
+from polymargin.support.memory import available_bytes
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin import _core, machines
-from polymargin.machines._kept import Kept, flaws
-from polymargin.machines._kernel import Kernel
+from polymargin import _core, estimators
+from polymargin.kernels.kernel import Kernel
+from polymargin.models.declared import Kept, flaws
 from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._values import decoded, encoded, from_json, to_json
 
 FORMAT_VERSION = 2  # 1 had an intercept for each of two classes
-MACHINES = {name: getattr(machines, name) for name in machines.__all__}  # what a file can name
+MACHINES = {name: getattr(estimators, name) for name in estimators.__all__}  # what a file can name
 
 _SPARSE = {
     "csr_array": sp.csr_array,

@@ -1,0 +1,1 @@
+"""Kernels: their names, their numbers, their values."""

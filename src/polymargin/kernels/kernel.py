@@ -1,0 +1,215 @@
+"""From the parameters ``kernel``, ``gamma``, ``degree``, ``coef0`` to kernel values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from polymargin import _core
+from polymargin.support.examples import Matrix, check_finite, core_data, dense, weighted_variance
+from polymargin.support.threads import one_blas_thread
+
+Made = TypeVar("Made")
+_DIAGONAL_BLOCK = 64  # rows that a callable kernel gets at a time when only its diagonal is wanted
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+
+def resolve_gamma(gamma: str | float, X: Matrix, weight: NDArray[np.float64] | None) -> float:
+    """Return ``gamma`` as a number: ``"scale"`` is 1 / (n_features * variance), ``"auto"`` 1 / n_features."""
+    if gamma == "scale":
+        variance = weighted_variance(X, weight)
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    return float(gamma)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its numbers settled: what a fitted machine keeps."""
+
+    kind: Any  # one of KERNELS, or a callable
+    gamma: float
+    coef0: float
+    degree: int
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether ``X`` holds kernel values, not examples."""
+        return isinstance(self.kind, str) and self.kind == "precomputed"
+
+    @property
+    def spec(self) -> _core.Kernel:
+        """The kernel function as the core knows it."""
+        kind = "precomputed" if callable(self.kind) else self.kind
+        return _core.Kernel(_core.KernelType[kind], self.gamma, self.coef0, self.degree)
+
+    def training_data(self, X: Matrix) -> _core.Data:
+        """Return the training examples, or their kernel matrix, for the core."""
+        values = self.training_values(X)
+        return core_data(X) if values is None else _core.Data.precomputed(values)
+
+    def training_values(self, X: Matrix) -> NDArray[np.floating] | None:
+        """Return the kernel matrix of the training examples where Python has it (precomputed, callable), else None."""
+        if callable(self.kind):
+            return self.called(X, X)
+        self.check_training(X)
+        return X if self.precomputed else None
+
+    def check_training(self, X: Matrix) -> None:
+        """Raise ValueError if X is to be a kernel matrix of the training examples and is none."""
+        if not self.precomputed:
+            return
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"a precomputed kernel must be a square matrix when fitting, rows and columns being the "
+                f"training examples; got {X.shape[0]} x {X.shape[1]}"
+            )
+
+    def examples(self, X: Matrix) -> Matrix:
+        """Return the examples whose kernel values X may be, as far as they are known."""
+        return X
+
+    def session(
+        self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
+    ) -> _core.KernelSession:
+        """Return what trains on these rows of X, exact enough for bounds up to ``largest``."""
+        return _core.KernelSession(
+            self.training_data(X), self.spec, order, largest, tolerance, False, budget_bytes, threads
+        )
+
+    def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what is made from the kernel values; a kernel that is trained on again keeps it for the next time."""
+        return make()
+
+    @property
+    def refine(self) -> bool:
+        """Whether small problems are solved to rounding, which costs more than to solve them to ``tol``."""
+        return True
+
+    def called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
+        """Return what a callable kernel says, checked; examples that are no rows of numbers it gets as a vector."""
+        A, B = (examples[:, 0] if examples.dtype == object else examples for examples in (A, B))
+        K = self.kind(A, B)
+        K = np.ascontiguousarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
+        if K.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"the kernel function must return a matrix of shape {(A.shape[0], B.shape[0])}, got {K.shape}"
+            )
+        check_finite(K, "kernel(X, Y)")
+        return K
+
+    def values(
+        self, X: Matrix, vectors: Matrix, support: NDArray[np.int64], first_row: int = 0
+    ) -> NDArray[np.float64] | None:
+        """Return k(X, support vectors) where Python has it (precomputed, callable), else None."""
+        if callable(self.kind):
+            return self.called(X, vectors)
+        if self.precomputed:
+            columns = X.take(support, axis=1).astype(np.float64, copy=False)
+            check_finite(columns, "X, in its columns of support vectors,", first_row, support)
+            return columns
+        return None
+
+    def matrix(
+        self,
+        X: Matrix,
+        rows: NDArray[np.int64],
+        vectors: Matrix,
+        columns: NDArray[np.int64],
+        threads: int,
+        dtype: Any = np.float64,
+    ) -> NDArray[Any]:
+        """Return k(X[rows], vectors); of a precomputed kernel, where X has the values, these columns."""
+        if callable(self.kind) or self.precomputed:
+            values = self.values(X[rows], vectors, columns)
+            assert values is not None
+            return values.astype(dtype, copy=False)
+        if sp.issparse(X) != sp.issparse(vectors):  # the core takes both of one kind; dense fits into sparse
+            X, vectors = sp.csr_array(X), sp.csr_array(vectors)
+        out = np.empty((len(rows), vectors.shape[0]), dtype=dtype)
+        with one_blas_thread():
+            _core.kernel_values(core_data(X), rows, core_data(vectors), self.spec, out=out, threads=threads)
+        return out
+
+    def diagonal(self, X: Matrix, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return k(x, x) of training examples; of a precomputed kernel X is the square matrix."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self._diagonal(X)[rows]
+        if not np.all(np.isfinite(values)):
+            row = int(rows[np.argmin(np.isfinite(values))])
+            column = int(np.abs(dense(X[[row]])).argmax())
+            raise ValueError(
+                f"the value in row {row}, column {column} is too large: its kernel value overflows. Scale the data, "
+                "for example with StandardScaler"
+            )
+        return values
+
+    def _diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        if callable(self.kind):
+            starts = range(0, X.shape[0], _DIAGONAL_BLOCK)
+            parts = [self.called(part, part).diagonal() for part in (X[s : s + _DIAGONAL_BLOCK] for s in starts)]
+            return np.concatenate(parts)
+        if self.precomputed:
+            return np.array(np.diagonal(X), dtype=np.float64)
+        if self.kind == "rbf":
+            return np.ones(X.shape[0])
+        squares = (
+            X.multiply(X).sum(axis=1, dtype=np.float64) if sp.issparse(X) else (X.astype(np.float64) ** 2).sum(axis=1)
+        )
+        square = np.asarray(squares, dtype=np.float64).ravel()
+        if self.kind == "poly":
+            return (self.gamma * square + self.coef0) ** self.degree
+        return np.tanh(self.gamma * square + self.coef0) if self.kind == "sigmoid" else square
+
+
+@dataclass(frozen=True)
+class SharedKernel(Kernel):
+    """A precomputed kernel whose matrix is trained on again and again, for one machine and one cost after the other."""
+
+    largest: float  # no C_i will be larger,
+    tolerance: float  # and no tol smaller
+    rows: Matrix = field(compare=False, repr=False)  # what the values are of
+    made: dict[str, tuple[Any, Any]] = field(default_factory=dict, compare=False, repr=False)  # with their keys
+
+    def examples(self, X: Matrix) -> Matrix:
+        """Return the examples themselves."""
+        return self.rows
+
+    def session(
+        self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
+    ) -> _core.KernelSession:
+        """Return the session of these rows, made when they are asked for first."""
+        return self.shared(
+            "session",
+            order.tobytes(),
+            lambda: _core.KernelSession(
+                self.training_data(X),
+                self.spec,
+                order,
+                self.largest,
+                self.tolerance,
+                True,
+                budget_bytes,
+                threads,
+                rough=X.dtype == np.float32,
+            ),
+        )
+
+    def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what was made last, if it was for this key: one of a kind is kept, for the sake of memory."""
+        if what not in self.made or self.made[what][0] != key:
+            self.made.pop(what, None)
+            self.made[what] = key, make()
+        made: Made = self.made[what][1]
+        return made
+
+    @property
+    def refine(self) -> bool:
+        """Nobody needs the last digits of answers that are compared and thrown away."""
+        return False

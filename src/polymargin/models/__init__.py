@@ -1,0 +1,1 @@
+"""What is kept of a fit: validated, and able to score."""

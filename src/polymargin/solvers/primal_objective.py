@@ -1,0 +1,214 @@
+r"""The primal objective of a machine on finite features, with derivatives and a lower bound of its optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polymargin.formulations.solution import Floats, Ints
+from polymargin.solvers.primal_losses import Loss
+from polymargin.support.blocks import RowBlocks
+
+Part = tuple[float, Floats, Floats]  # of a block of rows: a value, Z'GB, and the column sums of G
+
+
+class Objective:
+    r"""What is minimised, as a function of one vector that holds V and, if it is free, b.
+
+    .. math:: P(V, b) = \tfrac12 \|V\|^2 + \sum_i C_i \, L(s_i, y_i), \qquad s_i = B V' z_i + b,
+
+    with features :math:`z_i` (Z is n x r), weights V (r x q), and a factor B (k x q) of the kernel of the classes,
+    :math:`K_Y = B B'`. Let G be the slopes :math:`C_i \, \partial L / \partial s_i` (n x k). The gradient is
+    :math:`V + Z' G B` in V and :math:`G' 1` in b.
+
+    **The bound.** G is also a point of the dual: by Fenchel's inequality, for a convex loss,
+
+    .. math:: P^* \ge D(G) = \sum_i C_i L(s_i, y_i) - \langle S, G \rangle - \tfrac12 \|Z' G B\|^2
+              = P(V, b) - \tfrac12 \|V + Z' G B\|^2 - b' G' 1,
+
+    provided that :math:`G' 1 = 0` if b is free. Without b it is the objective less half the squared gradient, as strong
+    convexity has it too. With it, G is first balanced: :math:`G_t = (1 - t) G + t F`, see :meth:`Loss.balance`, where
+    the conjugate of the loss is convex and at most 0 at F, so that
+
+    .. math:: P^* \ge (1 - t) \Bigl(\sum_i C_i L(s_i, y_i) - \langle S, G \rangle\Bigr) - \tfrac12 \|Z' G_t B\|^2 .
+
+    Parameters
+    ----------
+    Z : {ndarray, CSR} of shape (n, r)
+        Features.
+    codes : ndarray of shape (n,)
+        Classes, 0 to k - 1.
+    costs : ndarray of shape (n,)
+        :math:`C_i`.
+    loss : Loss
+        The loss.
+    factor : ndarray of shape (k, q)
+        B.
+    free_bias : bool
+        Whether there is a b.
+    blocks : RowBlocks
+        Threads.
+    """
+
+    def __init__(
+        self, Z: Any, codes: Ints, costs: Floats, loss: Loss, factor: Floats, free_bias: bool, blocks: RowBlocks
+    ) -> None:
+        self.Z = Z
+        self.codes = codes
+        self.costs = costs
+        self.loss = loss
+        self.factor = factor
+        self.free_bias = free_bias
+        self.n_classes: int = len(factor)
+        self.shape: tuple[int, int] = (Z.shape[1], factor.shape[1])
+        self._n_weights = Z.shape[1] * factor.shape[1]
+        self._blocks = blocks
+        self._last: tuple[Floats, float, Floats] | None = None  # a point with its value and gradient
+        self._curvature: dict[int, Any] = {}  # of each block, by its first row
+        self._totals = np.bincount(codes, weights=costs, minlength=self.n_classes).astype(np.float64)
+        self._class_sums: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of variables."""
+        return self._n_weights + (self.n_classes if self.free_bias else 0)
+
+    def split(self, point: Floats) -> tuple[Floats, Floats]:
+        """Return V and b of a point; b is 0 where it is not free."""
+        b = point[self._n_weights :] if self.free_bias else np.zeros(self.n_classes)
+        return point[: self._n_weights].reshape(self.shape), b
+
+    def join(self, V: Floats, b: Floats) -> Floats:
+        """Return the point that V and b make."""
+        return np.concatenate([V.ravel(), b]) if self.free_bias else V.ravel().copy()
+
+    def _derivative(self, V: Floats, b: Floats) -> Floats:
+        """Return a derivative; what rounding leaves of a common shift of b, along which nothing changes, is removed."""
+        return self.join(V, b - b.sum() / len(b) if self.loss.relative else b)
+
+    def score_weights(self, point: Floats) -> tuple[Floats, Floats]:
+        """Return the weights of the features in each class score, r x k, and the intercepts."""
+        V, b = self.split(point)
+        return V @ self.factor.T, b
+
+    def projection(self, examples: Ints, coefficients: Floats, b: Floats) -> Floats:
+        """Return the point nearest to the scores that expand on some examples with coefficients (examples x k)."""
+        weights = np.asarray(self.Z[examples].T @ coefficients)
+        return self.join(weights @ np.linalg.pinv(self.factor).T, b)
+
+    def representation(self, point: Floats) -> Floats:
+        """Return coefficients of all examples (n x k) whose expansion has, at the optimum, the scores of the point."""
+        V, b = self.split(point)
+
+        def slopes(block: slice) -> Floats:
+            return self.loss.evaluate(self._product(V, b, block), self.codes[block]).slopes * self.costs[block, None]
+
+        G = np.concatenate(list(self._blocks.map(slopes, len(self.codes))))
+        return -G @ self.factor @ self.factor.T
+
+    def _product(self, V: Floats, b: Floats, block: slice) -> Floats:
+        return np.asarray(self.Z[block] @ (V @ self.factor.T)) + b
+
+    def _transposed(self, G: Floats, block: slice) -> Floats:
+        return np.asarray(self.Z[block].T @ (G @ self.factor))
+
+    def _sum(self, function: Callable[[slice], Part]) -> Part:
+        """Add up what a function returns for the blocks, in their order."""
+        parts = iter(self._blocks.map(function, len(self.codes)))
+        value, pulled, sums = next(parts)
+        for part in parts:
+            value += part[0]
+            pulled += part[1]
+            sums += part[2]
+        return value, pulled, sums
+
+    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
+        """Return the objective and its gradient, which is kept for the next question and not to be changed."""
+        if self._last is not None and (point == self._last[0]).all():
+            return self._last[1:]
+        V, b = self.split(point)
+        self._last = None
+
+        def evaluate(block: slice) -> Part:
+            values, slopes, curvature = self.loss.evaluate(self._product(V, b, block), self.codes[block])
+            slopes *= self.costs[block, None]
+            self._curvature[block.start] = curvature
+            return float(self.costs[block] @ values), self._transposed(slopes, block), slopes.sum(axis=0)
+
+        value, pulled, sums = self._sum(evaluate)
+        value += 0.5 * float(V.ravel() @ V.ravel())
+        self._last = point.copy(), value, self._derivative(V + pulled, sums)
+        return self._last[1:]
+
+    def hessian_product(self, point: Floats, direction: Floats) -> Floats:
+        """Return the product of the Hessian at a point with a direction."""
+        self.value_and_gradient(point)  # leaves the curvature there
+        D, d = self.split(direction)
+
+        def multiply(block: slice) -> Part:
+            moved = self.loss.product(self._curvature[block.start], self.codes[block], self._product(D, d, block))
+            moved *= self.costs[block, None]
+            return 0.0, self._transposed(moved, block), moved.sum(axis=0)
+
+        _, pulled, sums = self._sum(multiply)
+        return self._derivative(D + pulled, sums)
+
+    def with_loss(self, loss: Loss) -> Objective:
+        """Return the objective with another loss."""
+        return Objective(self.Z, self.codes, self.costs, loss, self.factor, self.free_bias, self._blocks)
+
+    def bound(self, point: Floats, softer: Loss | None = None) -> float:
+        """Return a lower bound of the objective's minimum, from a point where a softer loss was minimised."""
+        V, b = self.split(point)
+
+        def evaluate(block: slice) -> Part:
+            scores = self._product(V, b, block)
+            values, slopes = self.loss.minorant(scores, self.codes[block], softer)
+            G = slopes * self.costs[block, None]
+            value = float(self.costs[block] @ values) - float(np.sum(scores * G))
+            return value, self._transposed(G, block), G.sum(axis=0)
+
+        linear, pulled, sums = self._sum(evaluate)
+        share = 0.0
+        if self.free_bias:
+            share, F = self.loss.balance(sums, self._totals)
+            pulled = (1.0 - share) * pulled + share * self._pulled_by_class(F)
+        return (1.0 - share) * linear - 0.5 * float(np.sum(pulled * pulled))
+
+    def slack(self, value: float, gradient: Floats) -> float:
+        """Return how far below a convex objective its bound will about be, for the price of looking at the gradient."""
+        V, b = self.split(gradient)
+        share = self.loss.balance(b, self._totals)[0] if self.free_bias else 0.0
+        return 0.5 * float(V.ravel() @ V.ravel()) + share * abs(value)
+
+    def _pulled_by_class(self, F: Floats) -> Floats:
+        """Return Z'GB where every example has the slopes F of its class, times its cost."""
+        if self._class_sums is None:
+            rows = np.arange(len(self.codes))
+            shares = sp.csr_array((self.costs, (rows, self.codes)), shape=(len(self.codes), self.n_classes))
+            product = self.Z.T @ shares
+            self._class_sums = product.toarray() if sp.issparse(product) else np.asarray(product)
+        return self._class_sums @ F @ self.factor
+
+
+def class_factor(kernel: Any, n_classes: int) -> Floats:
+    """Return B with BB' the kernel of the classes, or raise ValueError if it is none."""
+    K = np.asarray(kernel, dtype=np.float64)
+    if K.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"class_kernel must have a row and a column for each class, {n_classes} x {n_classes}, got {K.shape}"
+        )
+    if not np.all(np.isfinite(K)) or not np.allclose(K, K.T):
+        raise ValueError("class_kernel must be finite and symmetric")
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    small = n_classes * np.finfo(float).eps * max(abs(values[0]), abs(values[-1]))
+    if not values[-1] > 0 or values[0] < -100 * small:
+        raise ValueError(
+            f"class_kernel must be positive semi-definite and not zero; its smallest eigenvalue is {values[0]:.3g}, "
+            f"its largest {values[-1]:.3g}"
+        )
+    kept = values > small
+    return vectors[:, kept] * np.sqrt(values[kept])

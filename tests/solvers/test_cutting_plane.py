@@ -1,0 +1,397 @@
+"""The cutting-plane method of the linear all-together machines: the optimum, certified bounds, kept limits."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from reference import together
+from reference.data import digits, iris, random_classes
+from scipy import sparse
+
+from polymargin.solvers import cutting_plane as _cutting_plane
+from polymargin.solvers.cutting_plane import solve_cutting_plane
+
+LOSSES = {"crammer-singer": 1.0, "weston-watkins": 2.0}
+BIASES = [None, "regularized"]
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+every_bias = pytest.mark.parametrize("bias", BIASES)
+EXACT = 1e-8
+
+
+def solve(X, y, upper, loss, bias=None, *, margin=None, **options):
+    """Solve with defaults of its own: exactly, without limits."""
+    settings = {"tolerance": EXACT, "max_iterations": -1, "time_limit": np.inf, "progress": None} | options
+    margin = LOSSES[loss] if margin is None else margin
+    upper = np.broadcast_to(np.asarray(upper, dtype=np.float64), (len(y),))
+    raw = solve_cutting_plane(X, y, upper, int(y.max()) + 1, loss, margin, bias, **settings)
+    return raw | {"weights": raw["weights"].T}
+
+
+def problem(k=4, n=40, seed=1, C=1.0):
+    """Return examples, classes, and a cost for each example."""
+    X, y = random_classes(k, n=n, seed=seed)
+    return X, y, C * np.random.default_rng(seed).uniform(0.2, 2.0, n)
+
+
+def primal_objective(X, y, upper, W, loss, bias):
+    """Return the primal objective of weights (features x classes), the intercepts in the last row if there are any."""
+    features = np.column_stack([X, np.ones(len(X))]) if bias else X
+    return together.objective_of_scores(np.sum(W**2), features @ W, y, upper, loss, LOSSES[loss])
+
+
+def assert_certified(result, X, y, upper, loss, bias, margin=None):
+    """Check that weights, coefficients and objectives of a result belong together."""
+    margin = LOSSES[loss] if margin is None else margin
+    K, B = X @ X.T, result["coefficients"]
+    assert isinstance(B, sparse.csr_array)
+    assert B.shape == (len(y), y.max() + 1)
+    B = B.toarray()
+    scale = max(1.0, np.abs(result["weights"]).max())
+    np.testing.assert_allclose(result["weights"], (X.T @ B).T, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(result["intercept"], B.sum(axis=0) if bias else 0.0, rtol=0, atol=1e-12 * scale)
+    b = result["intercept"]
+    assert together.infeasibility(y, B, b, upper, loss=loss, bias=bias) < 1e-12
+    dual = together.dual_objective(K, y, B, margin=margin, bias=bias)
+    primal = together.primal_objective(K, y, B, b, upper, loss=loss, margin=margin, bias=bias)
+    assert result["dual"] == pytest.approx(dual, rel=1e-11, abs=1e-11)
+    assert result["primal"] == pytest.approx(primal, rel=1e-11, abs=1e-11)
+    assert result["dual"] <= result["primal"]
+    assert result["best_primal"] <= result["primal"]
+    assert result["violation"] == pytest.approx((primal - dual) / max(primal, 1e-300), rel=1e-3, abs=1e-11)
+    assert result["evaluations"] == 0
+
+
+# The optimum
+
+
+@every_loss
+@every_bias
+@pytest.mark.parametrize(("storage", "C"), [(np.asarray, 0.1), (sparse.csr_array, 1.0), (sparse.csr_matrix, 5.0)])
+def test_solution_is_the_optimum(loss, bias, storage, C):
+    X, y, upper = problem(C=C)
+    best = together.solve_together(X @ X.T, y, upper, loss=loss, bias=bias, margin=LOSSES[loss])
+    result = solve(storage(X), y, upper, loss, bias)
+    assert result["status"] == "converged"
+    assert result["violation"] <= EXACT
+    assert result["fallbacks"] == 0
+    assert result["primal"] == pytest.approx(best.dual, rel=2 * EXACT)
+    assert result["dual"] == pytest.approx(best.dual, rel=2 * EXACT)
+    far = np.sqrt(2 * EXACT * best.dual)  # strong convexity: 1/2 |W - W*|^2 is at most the gap
+    np.testing.assert_allclose(result["weights"], (X.T @ best.B).T, rtol=0, atol=far)
+    np.testing.assert_allclose(result["intercept"], best.b, rtol=0, atol=far)
+    assert_certified(result, X, y, upper, loss, bias)
+
+
+@every_loss
+@pytest.mark.parametrize(("k", "margin"), [(2, 1.0), (3, 0.3), (5, 4.0)])
+def test_any_number_of_classes_and_any_margin(loss, k, margin):
+    X, y, upper = problem(k)
+    best = together.solve_together(X @ X.T, y, upper, loss=loss, margin=margin)
+    result = solve(X, y, upper, loss, margin=margin)
+    assert result["dual"] == pytest.approx(best.dual, rel=2 * EXACT)
+    assert_certified(result, X, y, upper, loss, None, margin)
+
+
+@every_loss
+@every_bias
+def test_digits(loss, bias):
+    X, y = digits(300)
+    result = solve(X, y, 0.1, loss, bias, tolerance=1e-2)
+    assert result["status"] == "converged"
+    assert result["violation"] <= 1e-2
+    assert_certified(result, X, y, np.full(len(y), 0.1), loss, bias)
+    assert np.mean(np.argmax(X @ result["weights"].T + result["intercept"], axis=1) == y) > 0.97
+
+
+@every_loss
+def test_float32_is_computed_in_float64(loss):
+    X, y, upper = problem()
+    X = X.astype(np.float32)
+    for storage in (np.asarray, sparse.csr_array):
+        single = solve(storage(X), y, upper, loss, "regularized", max_iterations=10)
+        double = solve(storage(X.astype(np.float64)), y, upper, loss, "regularized", max_iterations=10)
+        np.testing.assert_array_equal(single["weights"], double["weights"])
+        assert single["weights"].dtype == np.float64
+        assert single["primal"] == double["primal"]
+
+
+@every_loss
+def test_input_stays_as_it_is(loss):
+    X, y, upper = problem()
+    for data in (X, sparse.csr_matrix(X)):
+        before, costs = data.copy(), upper.copy()
+        solve(data, y, upper, loss, max_iterations=5)
+        assert abs(data - before).max() == 0
+        np.testing.assert_array_equal(upper, costs)
+
+
+@every_loss
+@every_bias
+def test_keeping_planes_or_not_in_blocks_or_not(monkeypatch, loss, bias):
+    X, y, upper = problem()
+    results = []
+    for small, large in ((2**40, 2**40), (0, 0)):  # keep the weights of planes, or products of them from the data
+        for block in (3, 50, 10**6):  # a row, some rows, all rows at a time
+            monkeypatch.setattr(_cutting_plane, "_SMALL", small)
+            monkeypatch.setattr(_cutting_plane, "_LARGE", large)
+            monkeypatch.setattr(_cutting_plane, "_BLOCK", block)
+            for data in (X, sparse.csr_array(X)):
+                results.append(solve(data, y, upper, loss, bias, max_iterations=8))
+                assert_certified(results[-1], X, y, upper, loss, bias)
+    np.testing.assert_allclose([r["dual"] for r in results], results[0]["dual"], rtol=1e-9)
+
+
+@every_loss
+def test_products_with_sparse_and_dense_coefficients_are_equal(monkeypatch, loss):
+    X, y, upper = problem()
+    weights = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr(_cutting_plane, "_FEW_BY_SPARSE", share)
+        monkeypatch.setattr(_cutting_plane, "_FEW_BY_DENSE", share)
+        weights += [solve(data, y, upper, loss, max_iterations=5)["weights"] for data in (X, sparse.csr_array(X))]
+    for other in weights[1:]:
+        np.testing.assert_allclose(other, weights[0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [30, 1000])
+def test_coefficients_of_a_mixture_of_few_or_many_pairs(size):
+    rng = np.random.default_rng(size)
+    X, y = random_classes(20, n=200)
+    upper = rng.uniform(0.2, 2.0, len(y))
+    wrong = np.flatnonzero((np.arange(20) != y[:, None]).ravel())
+    risk = _cutting_plane._Risk(X, y, upper, 20, "weston-watkins", 2.0, None)
+    planes = [risk.plane(np.sort(rng.permutation(wrong)[:size]), [])[0] for _ in range(3)]
+    expected = np.zeros((200, 20))
+    for plane, weight in zip(planes, [0.5, 0.0, 0.2], strict=True):
+        for i, m in zip(*np.divmod(plane.chosen, 20), strict=True):
+            expected[i, m] -= weight * upper[i]
+            expected[i, y[i]] += weight * upper[i]
+    B = risk.coefficients(planes, np.array([0.5, 0.0, 0.2]))
+    np.testing.assert_allclose(B.toarray(), expected, rtol=0, atol=1e-14)
+
+
+@every_loss
+def test_forgetting_planes_early_changes_only_the_way(monkeypatch, loss):
+    X, y, upper = problem()
+    patient = solve(X, y, upper, loss)
+    monkeypatch.setattr(_cutting_plane, "_IDLE", 3)
+    forgetful = solve(X, y, upper, loss)
+    assert forgetful["status"] == "converged"
+    assert forgetful["dual"] == pytest.approx(patient["dual"], rel=2 * EXACT)
+    assert_certified(forgetful, X, y, upper, loss, None)
+
+
+# Bounds
+
+
+@every_loss
+@every_bias
+def test_weak_duality_in_every_iteration(loss, bias):
+    X, y, upper = problem(C=3.0)
+    best = together.solve_together(X @ X.T, y, upper, loss=loss, bias=bias, margin=LOSSES[loss]).dual
+    points = []
+    result = solve(X, y, upper, loss, bias, trace=lambda *point: points.append(point))
+    seconds, primal, dual = (np.array(values) for values in list(zip(*points, strict=True))[:3])
+    assert len(points) == result["iterations"] + 1
+    assert np.all(np.diff(seconds) > 0)
+    assert np.all(dual <= best * (1 + 1e-9))
+    assert np.all(primal >= best * (1 - 1e-9))
+    assert np.all(np.diff(primal) <= 0)
+    assert np.all(np.diff(dual) >= -1e-12 * best)
+    assert (primal[0], dual[0]) == (pytest.approx(upper.sum() * LOSSES[loss] * (1 if loss[0] == "c" else 3)), 0.0)
+    for _, value, _, W in points[:: len(points) // 10]:
+        assert value == pytest.approx(primal_objective(X, y, upper, W, loss, bias), rel=1e-12)
+
+
+def test_time_in_the_trace_is_not_counted(monkeypatch):
+    X, y, upper = problem()
+    clock, seconds = [0.0], []
+
+    def slow(now, primal, dual, W):
+        seconds.append(now)
+        clock[0] += 10.0
+
+    def progress(done, total, iterations, gap, answer=None):
+        clock[0] += 1.0
+        return True
+
+    monkeypatch.setattr(_cutting_plane, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    solve(X, y, upper, "crammer-singer", max_iterations=3, progress=progress, trace=slow)
+    assert seconds == [0.0, 1.0, 2.0, 3.0]
+
+
+@every_loss
+@every_bias
+@pytest.mark.parametrize("most", [0, 1, 10])
+def test_stopped_early_it_still_has_its_certificate(loss, bias, most):
+    X, y, upper = problem(C=5.0)
+    best = together.solve_together(X @ X.T, y, upper, loss=loss, bias=bias, margin=LOSSES[loss])
+    result = solve(X, y, upper, loss, bias, max_iterations=most)
+    assert (result["status"], result["iterations"]) == ("max_iter", most)
+    assert result["violation"] > EXACT
+    assert result["dual"] <= best.dual * (1 + 1e-9) <= result["primal"] * (1 + 2e-9)
+    assert_certified(result, X, y, upper, loss, bias)
+
+
+def test_time_limit():
+    X, y = digits(500)
+    started = time.perf_counter()
+    result = solve(X, y, 10.0, "crammer-singer", time_limit=0.1)
+    assert time.perf_counter() - started < 3.0
+    assert result["status"] == "time_limit"
+    assert result["iterations"] > 0
+    assert_certified(result, X, y, np.full(len(y), 10.0), "crammer-singer", None)
+    assert solve(X, y, 1.0, "crammer-singer", time_limit=0.0)["iterations"] == 0
+
+
+def test_progress_can_stop_and_sees_the_gap():
+    X, y, upper = problem()
+    calls = []
+
+    def progress(done, total, iterations, gap, answer=None):
+        calls.append((done, total, iterations, gap))
+        return iterations < 7
+
+    result = solve(X, y, upper, "weston-watkins", progress=progress)
+    assert (result["status"], result["iterations"]) == ("stopped", 7)
+    assert [call[:3] for call in calls] == [(0, 1, t) for t in range(8)]
+    assert calls[0][3] == 1.0
+    assert calls[-1][3] == result["violation"]
+    assert_certified(result, X, y, upper, "weston-watkins", None)
+
+
+def test_an_interrupt_goes_through():
+    X, y, upper = problem()
+
+    def progress(done, total, iterations, gap, answer=None):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(X, y, upper, "crammer-singer", progress=progress)
+
+
+# Data that are special
+
+
+@every_loss
+@every_bias
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_rows_and_features_of_zeros_and_examples_without_cost(loss, bias, storage):
+    X, y, upper = problem()
+    X[3] = 0.0
+    X[:, 1] = 0.0
+    upper[[5, 6]] = 0.0
+    result = solve(storage(X), y, upper, loss, bias)
+    best = together.solve_together(X @ X.T, y, upper, loss=loss, bias=bias, margin=LOSSES[loss])
+    assert result["status"] == "converged"
+    assert result["dual"] == pytest.approx(best.dual, rel=2 * EXACT)
+    assert not result["weights"][:, 1].any()
+    assert result["coefficients"][[5, 6]].nnz == 0
+    assert_certified(result, X, y, upper, loss, bias)
+
+
+@every_loss
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_nothing_but_zeros(loss, storage):
+    _, y, upper = problem(3)
+    result = solve(storage(np.zeros((len(y), 2))), y, upper, loss)
+    assert result["status"] == "converged"
+    assert result["dual"] == pytest.approx(result["primal"])
+    assert not result["weights"].any()
+    assert solve(storage(np.ones((len(y), 2))), y, 0.0, loss)["iterations"] == 0
+
+
+@every_loss
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_scaling_data_and_costs_changes_only_the_units(loss, scale):
+    X, y, upper = problem()
+    expected = solve(X, y, upper, loss)
+    result = solve(scale * X, y, upper / scale**2, loss)
+    assert result["status"] == "converged"
+    assert result["dual"] == pytest.approx(expected["dual"] / scale**2, rel=2 * EXACT)
+    np.testing.assert_allclose(result["weights"] * scale, expected["weights"], rtol=0, atol=1e-3)
+
+
+def test_data_too_large_for_float64_end_in_precision():
+    X, y, upper = problem()
+    with np.errstate(all="ignore"):
+        result = solve(1e200 * X, y, upper, "crammer-singer")
+    assert result["status"] == "precision"
+    assert np.isfinite(result["primal"])
+    assert not result["weights"].any()
+
+
+def test_a_tolerance_below_rounding_ends_in_precision():
+    X, y, upper = problem(C=10.0)
+    result = solve(X, y, upper, "crammer-singer", tolerance=1e-18, time_limit=20.0)
+    assert result["status"] in ("precision", "converged")
+    assert result["violation"] < 1e-9
+    assert_certified(result, X, y, upper, "crammer-singer", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bias": "free"}, "bias"),
+        ({"loss": "hinge"}, "hinge"),
+        ({"upper": np.inf}, "finite C"),
+    ],
+)
+def test_what_it_cannot_do_is_said(options, message):
+    X, y, _ = problem()
+    with pytest.raises(ValueError, match=message):
+        solve(X, y, **{"upper": 1.0, "loss": "crammer-singer", "margin": 1.0} | options)
+
+
+# The reduced dual, and a HiGHS that cannot be trusted
+
+
+def reduced_problem(n, rank, seed):
+    """Return a Gram matrix of norms that differ widely, and offsets."""
+    rng = np.random.default_rng(seed)
+    V = rng.normal(size=(n, rank)) + 2.0
+    V *= np.logspace(0, 3, n)[:, None]
+    return V @ V.T, rng.uniform(1.0, 3.0, n) * np.sqrt((V**2).sum(axis=1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("n", "rank"), [(2, 5), (30, 5), (60, 100)])
+def test_reduced_dual_satisfies_its_conditions(n, rank, seed):
+    G, b = reduced_problem(n, rank, seed)
+    gap = 1e-6 * b.max()
+    weight, solved = _cutting_plane._reduced_dual(G, b, np.zeros(n), gap=gap, time_limit=10.0)
+    assert solved
+    assert np.all(weight >= 0)
+    assert weight.sum() <= 1 + 1e-12
+    slope = b - G @ weight  # the value is at most this much below the maximum
+    assert max(0.0, slope.max()) - slope @ weight <= gap
+
+
+@every_loss
+def test_without_highs_exact_steps_go_on_for_a_while(monkeypatch, loss):
+    X, y = iris()
+    upper = np.full(len(y), 0.1)
+    monkeypatch.setattr(_cutting_plane, "_highs", lambda *args: None)
+    result = solve(X, y, upper, loss)
+    assert result["status"] == "precision"
+    assert result["fallbacks"] == result["iterations"] - 1 == _cutting_plane._STALLED
+    assert_certified(result, X, y, upper, loss, None)
+    monkeypatch.setattr(_cutting_plane, "_STALLED", 10**6)
+    slow = solve(X, y, upper, loss, tolerance=0.1)
+    assert slow["status"] == "converged"
+    assert_certified(slow, X, y, upper, loss, None)
+
+
+@every_loss
+@pytest.mark.parametrize("answer", [0.0, 1.0, 1e6])
+def test_wrong_answers_of_highs_break_no_bound(monkeypatch, loss, answer):
+    X, y, upper = problem()
+    best = together.solve_together(X @ X.T, y, upper, loss=loss, margin=LOSSES[loss]).dual
+    monkeypatch.setattr(_cutting_plane, "_highs", lambda H, cost, *args: np.full(len(cost), answer))
+    duals = []
+    result = solve(X, y, upper, loss, max_iterations=30, trace=lambda s, primal, dual, W: duals.append(dual))
+    assert np.all(np.diff(duals) > 0)
+    assert duals[-1] <= best
+    assert result["fallbacks"] > 0
+    assert_certified(result, X, y, upper, loss, None)

@@ -1,0 +1,122 @@
+"""The interior point method, which goes on with the linear program where classes overlap."""
+
+import warnings
+
+import numpy as np
+import pytest
+from reference.compare import assert_optimal, oracle
+from reference.data import digits, iris, overlapping, random_classes, wine
+from reference.kernels import gamma_value
+from reference.linear_program import linear_program
+from sklearn.exceptions import ConvergenceWarning
+
+from polymargin import LinearProgramSVC, certify
+from polymargin.solvers import linear_program as _linear_program
+
+DATA = {
+    "iris": iris,
+    "wine": wine,
+    "two classes": lambda: random_classes(2, n=80),
+    "six classes": lambda: random_classes(6, n=120),
+    "overlapping": lambda: overlapping(n=150),
+}
+KERNELS = {
+    "rbf": {"gamma": 0.3},
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.1},
+}
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Small programs, too, go to the interior point method after one round."""
+    monkeypatch.setattr(_linear_program, "_SMALL", 0)
+    monkeypatch.setattr(_linear_program, "_OVERLAPPING", 0.0)
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("data", DATA)
+def test_the_optimum_of_the_whole_program(data, kernel, C, at_once):
+    X, y = DATA[data]()
+    machine = LinearProgramSVC(C, **KERNELS[kernel])
+    best, _ = oracle(machine, X, y)
+    machine.fit(X, y)
+    assert machine.solver_used_ in ("interior-point", "highs")  # one round may be enough
+    assert_optimal(machine, X, y, best.dual, rel=5e-6, infeasibility=1e-6)
+
+
+def test_coefficients_that_are_zero_in_the_solution_are_zero(monkeypatch):
+    X, y = digits(300)
+    vertex = LinearProgramSVC().fit(X, y)
+    monkeypatch.setattr(_linear_program, "_SMALL", 0)
+    monkeypatch.setattr(_linear_program, "_OVERLAPPING", 0.0)
+    machine = LinearProgramSVC().fit(X, y)
+    assert (vertex.solver_used_, machine.solver_used_) == ("highs", "interior-point")
+    assert len(machine.support_) <= 1.1 * len(vertex.support_)
+    assert len(machine.support_) < len(y)
+
+
+def test_weights_and_class_weights(at_once):
+    X, y = wine()
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    machine = LinearProgramSVC(0.5, gamma=0.2, class_weight={0: 3.0, 2: 0.5})
+    best, _ = oracle(machine, X, y, weight)
+    machine.fit(X, y, sample_weight=weight)
+    assert machine.primal_objective_ == pytest.approx(best.dual, rel=5e-6)
+
+
+def test_a_kernel_need_be_neither_definite_nor_symmetric(at_once):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    K = rng.normal(size=(60, 60)) + 0.3 * (y[:, None] == y)
+    machine = LinearProgramSVC(0.2, kernel="precomputed").fit(K, y)
+    best = linear_program(K, y, np.full(60, 0.2))
+    assert machine.primal_objective_ == pytest.approx(best.dual, rel=5e-6)
+    proof = certify(machine, K, y)
+    assert proof.dual_objective == pytest.approx(best.dual, rel=5e-6)
+
+
+@pytest.mark.parametrize("max_iter", [0, 100, 150, 200])
+def test_the_bounds_hold_whenever_the_fit_ends(max_iter, at_once):
+    X, y = overlapping(n=200)
+    machine = LinearProgramSVC(5.0, max_iter=max_iter, gamma=gamma_value("scale", X))
+    best, _ = oracle(machine, X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y)
+    assert machine.n_iter_ <= max_iter
+    assert machine.dual_objective_ <= best.dual * (1 + 1e-8)
+    assert machine.primal_objective_ >= best.dual * (1 - 1e-8)
+
+
+def test_threads_do_not_change_a_bit(at_once):
+    X, y = overlapping(n=300)
+    one, two = (LinearProgramSVC(2.0, n_jobs=n).fit(X, y) for n in (1, 2))
+    assert one.solver_used_ == "interior-point"
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    np.testing.assert_array_equal(one.intercept_, two.intercept_)
+
+
+def test_overlapping_classes_get_it_and_others_do_not():
+    X, y = random_classes(5, n=1500)  # of no structure at all
+    hard = LinearProgramSVC(gamma=2.0).fit(X, y)
+    assert hard.solver_used_ == "interior-point"
+    assert hard.converged_
+    X, y = digits(1500)
+    assert LinearProgramSVC().fit(X, y).solver_used_ == "highs"
+
+
+def test_without_room_for_its_matrices_generation_goes_on():
+    X, y = random_classes(5, n=1100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = LinearProgramSVC(gamma=2.0, cache_size=5, time_limit=2.0).fit(X, y)
+    assert machine.solver_used_ == "highs"
+
+
+def test_a_time_limit_ends_it(at_once):
+    X, y = overlapping(n=900)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        machine = LinearProgramSVC(time_limit=0.3, tol=1e-12).fit(X, y)
+    assert machine.stop_reason_ == "time_limit"
