@@ -18,7 +18,7 @@ from polymargin.estimators._together import TogetherMachine
 from polymargin.estimators.linear_program import LinearProgramSVC
 from polymargin.formulations.solution import Floats, Ints, TrainingSet, relative_gap
 from polymargin.kernels.kernel import Kernel
-from polymargin.solvers.interior_point import MARGIN
+from polymargin.solvers.linear_program_problem import MARGIN
 from polymargin.support.examples import Matrix, checked_examples, dense
 
 _BLOCK_BYTES = 64_000_000
@@ -206,16 +206,17 @@ def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet
     own = np.arange(len(codes)), codes
     rivals = scores.copy()
     rivals[own] = -np.inf
-    margin = machine._loss()[1]
+    loss = machine._loss()
+    margin = loss.margin
     hard = np.isinf(training.upper)
-    losses = machine._losses(scores, codes)
+    losses = loss.values(scores, codes)
     primal = _soft_or_hard(
         primal_square,
         float(training.upper[~hard] @ losses[~hard]),
         (scores[own] - rivals.max(axis=1)) / margin,
         hard,
     )
-    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), machine._excess(full, codes, training.upper)]
+    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), loss.excess(full, codes, training.upper)]
     if machine.bias == "free":
         broken.append(np.abs(sums).max())
     return Certificate(

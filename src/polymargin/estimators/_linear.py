@@ -15,8 +15,9 @@ from polymargin import _core
 from polymargin.estimators._machine import seed_of
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet
 from polymargin.kernels.ordered import ordered_products
+from polymargin.losses import JointLoss, LinearLoss
 from polymargin.models.declared import Kept
-from polymargin.solvers.cutting_plane import solve_cutting_plane
+from polymargin.solvers import CuttingPlaneResult, Limits, solve_cutting_plane
 from polymargin.support.examples import Matrix, check_squares, core_data, dense
 
 LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
@@ -65,11 +66,13 @@ def solve_linear(
     classes: NDArray[Any],
     labels: Ints,
     n_columns: int,
-    loss: tuple[str, float],
+    loss: LinearLoss,
     solver: str,
     start: tuple[Ints, Floats, Floats] | None,
 ) -> LinearSolution:
     """Solve without kernel values; a label that is no column is an example of no class."""
+
+    name, margin = loss.core
 
     # There are no kernel values to keep, so the budget goes unused.
     def in_core(budget_bytes: int, **options: Any) -> dict[str, Any]:
@@ -79,8 +82,8 @@ def solve_linear(
             training.upper,
             labels,
             n_columns,
-            loss[0],
-            loss[1],
+            name,
+            margin,
             machine.bias,
             start,
             method=solver,
@@ -97,21 +100,32 @@ def solve_linear(
     def by_planes(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
         rows = X[training.order]
         check_squares(rows, training.order)
-        return solve_cutting_plane(rows, labels, training.upper, n_columns, *loss, machine.bias, **options)
+        progress = options.pop("progress")
+
+        def answer(result: CuttingPlaneResult) -> dict[str, Any]:
+            return vars(result) | {"violation": result.gap, "evaluations": 0, "solver": solver}
+
+        def report(*counts: Any) -> bool:
+            result = counts[4]
+            return bool(progress(*counts[:4], lambda: answer(result())))
+
+        assert isinstance(loss, JointLoss)
+        limits = Limits(**options, progress=None if progress is None else report)
+        return answer(solve_cutting_plane(rows, labels, training.upper, n_columns, loss, machine.bias, limits))
 
     if solver != "sequential-dual":
         start = None  # the rivals start from points of their own
-        _refuse_rival(solver, machine.bias, loss[0])
+        _refuse_rival(solver, machine.bias, loss)
     train = by_planes if solver == "cutting-plane" else in_core
     n_tasks = None if solver == "cutting-plane" else 1
     return machine._run(X, y, n_tasks, train, LinearSolution, training, classes, measure="gap")
 
 
-def _refuse_rival(solver: str, bias: str | None, loss: str) -> None:
+def _refuse_rival(solver: str, bias: str | None, loss: LinearLoss) -> None:
     """Raise ValueError where a rival of the sequential dual method does not apply."""
     if bias == "free":
         raise ValueError(f"solver={solver!r} has no free bias: use bias='regularized' or None, or 'sequential-dual'")
-    if solver == "exponentiated-gradient" and loss != "crammer-singer":
+    if solver == "exponentiated-gradient" and not loss.on_simplex:
         raise ValueError("solver='exponentiated-gradient' is for CrammerSingerSVC; use 'sequential-dual'")
 
 

@@ -19,8 +19,9 @@ from polymargin.estimators._linear import (
     solve_linear,
 )
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
-from polymargin.formulations.solution import Floats, Ints, TogetherSolution, TrainingSet
+from polymargin.formulations.solution import TogetherSolution, TrainingSet
 from polymargin.kernels.kernel import Kernel
+from polymargin.losses import JointLoss
 from polymargin.support.examples import Matrix
 from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
 
@@ -87,16 +88,8 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         self.solver = solver
 
     @abstractmethod
-    def _loss(self) -> tuple[str, float]:
-        """Return the name of the loss in the core, and its margin."""
-
-    @abstractmethod
-    def _losses(self, scores: Floats, codes: Ints) -> Floats:
-        """Return the loss of each example, without its factor C, by definition."""
-
-    @abstractmethod
-    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
-        """Return how far rows of coefficients are outside their feasible sets, the sum of a row aside."""
+    def _loss(self) -> JointLoss:
+        """Return the loss."""
 
     def _solve(
         self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
@@ -109,7 +102,7 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
 
         def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
-            problem = training.upper, labels, len(classes), *self._loss(), self.bias, start
+            problem = training.upper, labels, len(classes), *self._loss().core, self.bias, start
             return session.train_together(*problem, gap=0.0, refine=kernel.refine, tolerance=tolerance, **limits)
 
         solution = self._run(X, y, 1, train, TogetherSolution, training, classes)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._together import TogetherMachine
-from polymargin.formulations.solution import Floats, Ints
+from polymargin.losses import CrammerSinger
 
 
 @with_shared_documentation
@@ -57,17 +55,5 @@ class CrammerSingerSVC(TogetherMachine):
     (2, 3)
     """
 
-    def _loss(self) -> tuple[str, float]:
-        return "crammer-singer", 1.0
-
-    def _losses(self, scores: Floats, codes: Ints) -> Floats:
-        rows = np.arange(len(codes))
-        rivals = scores + 1.0
-        rivals[rows, codes] -= 1.0
-        return rivals.max(axis=1) - scores[rows, codes]
-
-    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
-        rows = np.arange(len(codes))
-        limits = np.zeros_like(coefficients)
-        limits[rows, codes] = upper
-        return float((coefficients - limits).max(initial=0.0))
+    def _loss(self) -> CrammerSinger:
+        return CrammerSinger()

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
-from polymargin.formulations.solution import Floats, Ints, TrainingSet
+from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet
 from polymargin.kernels.gram import gram_of
 from polymargin.kernels.kernel import Kernel
 from polymargin.models.declared import Kept
-from polymargin.solvers.linear_program import (
-    HOPELESS,
-    MATRICES,
-    LinearProgramSolution,
+from polymargin.solvers import (
+    MATRICES_NEEDED,
+    Limits,
+    LinearProgramResult,
+    LinearProgramSettings,
     Start,
     solve_linear_program,
 )
 from polymargin.support.examples import Matrix
+
+
+@dataclass(frozen=True)
+class LinearProgramSolution(Solution):
+    """The solved linear program."""
+
+    coefficients: Floats  # a, of each example
+    intercept: Floats
+    multipliers: sp.csr_array  # u, examples x classes
+    solver: str
 
 
 @with_shared_documentation
@@ -95,7 +109,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
     (True, True)
     """
 
-    _useful_matrices = MATRICES
+    _useful_matrices = MATRICES_NEEDED
     _kept = KernelMachine._kept | {
         "active_": Kept("count", ("active", 2)),
         "multipliers_": Kept("real", ("active",)),
@@ -112,12 +126,24 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
     ) -> LinearProgramSolution:
         start = self._start(training, classes) if self.warm_start else None
 
-        def train(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
+        def train(
+            budget_bytes: int, threads: int, progress: Callable[..., bool] | None, **options: Any
+        ) -> dict[str, Any]:
             gram = gram_of(kernel, X, training.order, budget_bytes, threads)
-            return solve_linear_program(gram, training, start, budget_bytes=budget_bytes, threads=threads, **options)
+
+            def answer(result: LinearProgramResult) -> dict[str, Any]:
+                return vars(result) | {"violation": result.gap, "evaluations": gram.evaluations}
+
+            def report(*counts: Any) -> bool:
+                assert progress is not None
+                result = counts[4] if len(counts) > 4 else None
+                return progress(*counts[:4], None if result is None else lambda: answer(result()))
+
+            limits = Limits(threads=threads, progress=None if progress is None else report, **options)
+            return answer(solve_linear_program(gram, training.bounds, training.upper, start, limits, budget_bytes))
 
         solution = self._run(X, y, None, train, LinearProgramSolution, training, classes, measure="gap")
-        refuse_inseparable(solution, HOPELESS)
+        refuse_inseparable(solution, LinearProgramSettings().inseparable_sum)
         return solution
 
     def _store(self, X: Matrix, training: TrainingSet, solution: LinearProgramSolution) -> None:

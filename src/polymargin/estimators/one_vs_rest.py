@@ -15,6 +15,7 @@ from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._linear import LINEAR_KEPT, LinearSolution, LinearSolverMixin, chosen_solver, solve_linear
 from polymargin.formulations.solution import Ints, TrainingSet
 from polymargin.kernels.kernel import Kernel
+from polymargin.losses import OneVsRest
 from polymargin.support.examples import Matrix
 from polymargin.support.typing import Bias, BinarySolver, CacheSize, ClassWeight, Gamma, KernelParameter
 
@@ -146,7 +147,7 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
             labels = labels - 1
         columns = self._shape(len(classes))[1]
         start = self._previous_rows(training, classes) if self.warm_start else None
-        return solve_linear(self, X, y, training, classes, labels, columns, ("one-vs-rest", 1.0), solver, start)
+        return solve_linear(self, X, y, training, classes, labels, columns, OneVsRest(), solver, start)
 
     def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
         if isinstance(solution, LinearSolution):

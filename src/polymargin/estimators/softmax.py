@@ -23,7 +23,7 @@ from polymargin.features.transformers import chosen_points
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet
 from polymargin.kernels.kernel import Kernel
 from polymargin.models.declared import Kept
-from polymargin.solvers import Objective, OneVsRestLoss, Outcome, Progress, SoftmaxLoss, class_factor, minimize
+from polymargin.solvers import Limits, Objective, OneVsRestLoss, Outcome, SoftmaxLoss, class_factor, minimize
 from polymargin.support.blocks import RowBlocks, row_blocks
 from polymargin.support.examples import Matrix, dense
 from polymargin.support.threads import thread_count
@@ -272,7 +272,7 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         factor = self._class_factor(len(classes))
 
         def train(
-            budget_bytes: int, threads: int, time_limit: float, progress: Progress | None, **options: Any
+            budget_bytes: int, time_limit: float, progress: Callable[..., bool] | None, **options: Any
         ) -> dict[str, Any]:
             started = time.perf_counter()
             with row_blocks(self.n_jobs) as blocks:
@@ -292,20 +292,19 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
                         "evaluations": evaluations,
                     }
 
-                def report(*counts: Any, outcome: Callable[[], Outcome] | None = None) -> bool:
+                def report(*counts: Any) -> bool:
                     assert progress is not None
-                    return progress(*counts, None if outcome is None else lambda: answer(outcome()))
+                    outcome = counts[4]
+                    return progress(*counts[:4], None if outcome is None else lambda: answer(outcome()))
 
-                return answer(
-                    minimize(
-                        objective,
-                        self._start(objective, training, classes),
-                        polish=len(training.order) <= _SMALL and kernel.refine,
-                        time_limit=time_limit - (time.perf_counter() - started),
-                        progress=None if progress is None else report,
-                        **options,
-                    )
+                limits = Limits(
+                    time_limit=time_limit - (time.perf_counter() - started),
+                    progress=None if progress is None else report,
+                    **options,
                 )
+                polish = len(training.order) <= _SMALL and kernel.refine
+                start = self._start(objective, training, classes)
+                return answer(minimize(objective, start, limits, polish=polish))
 
         return self._run(X, y, None, train, SoftmaxSolution, training, classes, measure="gap")
 
@@ -355,7 +354,7 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         if self.bias == "regularized":
             weights, intercept = weights[:-1], weights[-1]
         if basis is None:
-            points = np.arange(len(objective.codes))
+            points = np.arange(len(objective.labels))
             coefficients = objective.representation(point)
         else:
             ascending = np.argsort(basis.points)

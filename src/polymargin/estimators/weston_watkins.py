@@ -5,12 +5,11 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._together import TogetherMachine
-from polymargin.formulations.solution import Floats, Ints
+from polymargin.losses import WestonWatkins
 from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
 
 
@@ -111,16 +110,5 @@ class WestonWatkinsSVC(TogetherMachine):
         )
         self.margin = margin
 
-    def _loss(self) -> tuple[str, float]:
-        return "weston-watkins", float(self.margin)
-
-    def _losses(self, scores: Floats, codes: Ints) -> Floats:
-        rows = np.arange(len(codes))
-        hinges = np.maximum(0.0, float(self.margin) - (scores[rows, codes][:, None] - scores))
-        hinges[rows, codes] = 0.0
-        return hinges.sum(axis=1)
-
-    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
-        wrong = coefficients.copy()
-        wrong[np.arange(len(codes)), codes] = 0.0
-        return float(max(wrong.max(initial=0.0), (-wrong - upper[:, None]).max(initial=0.0)))
+    def _loss(self) -> WestonWatkins:
+        return WestonWatkins(float(self.margin))

@@ -6,13 +6,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from polymargin.support.numeric import Floats, Ints, relative_gap
+
+__all__ = ["BinarySolution", "Floats", "Ints", "Solution", "TogetherSolution", "TrainingSet", "relative_gap"]
 
 _OF_EACH_PROBLEM = ("primal", "dual", "violation", "iterations", "status", "intercept")
-_ROUNDING = 1e-9  # of sums over many examples, relative
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -116,15 +115,3 @@ class TogetherSolution(Solution):
     support: Ints
     rows: Floats
     intercept: Floats
-
-
-def relative_gap(primal: float, dual: float) -> float:
-    """Return (primal - dual) / max(|primal|, |dual|), 0 when both are 0, inf while there is no primal point.
-
-    Weak duality holds exactly: a gap that is negative within rounding is none.
-    """
-    if not np.isfinite(primal) or not np.isfinite(dual):
-        return float("inf")
-    scale = max(abs(primal), abs(dual))
-    gap = (primal - dual) / scale if scale > 0 else 0.0
-    return 0.0 if -_ROUNDING < gap < 0 else gap

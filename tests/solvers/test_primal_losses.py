@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference.softmax import one_vs_rest_loss, soft_maximum, softmax_loss
 
-from polymargin.solvers.primal_losses import OneVsRestLoss, SoftmaxLoss
+from polymargin.solvers import OneVsRestLoss, SoftmaxLoss
 
 GAMMAS = [0.0, 1e-12, 1e-3, 0.5, 1.0, 3.0, 50.0, np.inf]
 SMOOTH = [OneVsRestLoss(), *map(SoftmaxLoss, GAMMAS[:-1])]
