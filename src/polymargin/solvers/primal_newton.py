@@ -4,7 +4,7 @@ SciPy's Newton-CG takes the steps: it needed about as many passes over the data 
 of them for the largest C of Zien et al.'s grid (satimage, 600 rows). What is here decides when to stop.
 
 A maximum, or a soft one that is nearly a maximum, has kinks. Then a series of softer losses is minimised, each from the
-solution of the last (:meth:`SoftmaxLoss.softer`); the objective and its bound are those of the loss that was asked for.
+solution of the last (:meth:`PrimalLoss.softer`); the objective and its bound are those of the loss that was asked for.
 """
 
 from __future__ import annotations

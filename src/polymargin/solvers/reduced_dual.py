@@ -2,6 +2,16 @@ r"""The quadratic program of the cutting-plane method: one variable for each pla
 
 .. math:: \max_\lambda \; b'\lambda - \tfrac12 \lambda' G \lambda \quad \text{subject to} \quad
     \lambda \ge 0, \; \sum_t \lambda_t \le 1.
+
+HiGHS' active-set method works with absolute tolerances, so the problem is put into units that make the Hessian's
+diagonal 1 and the weights' norm about 1. Planes outnumber dimensions soon, and on a singular Hessian the method may
+cycle or give up; its own remedy, a multiple of the unit matrix that is added and never taken away, costs accuracy.
+Here the term is proximal, :math:`\delta/2 \|x - x_0\|^2` around the last solution, and the problem is solved again
+around the new one until it is as accurate as the outer iteration needs.
+
+What HiGHS returns is checked: it is made feasible, and has to beat the exact step from the last solution towards the
+new plane. The method's rate of convergence depends on that step (Teo et al., 2007), so it is also what is taken when
+HiGHS fails.
 """
 
 from __future__ import annotations
@@ -68,16 +78,6 @@ def solve_reduced_dual(
     settings: ReducedDualSettings,
 ) -> tuple[Floats, bool]:
     r"""Maximise ``b'l - 1/2 l'Gl`` over ``l >= 0``, ``sum l <= 1``; tell whether HiGHS found the solution.
-
-    HiGHS' active-set method works with absolute tolerances, so the problem is put into units that make the Hessian's
-    diagonal 1 and the weights' norm about 1. Planes outnumber dimensions soon, and on a singular Hessian the method
-    may cycle or give up; its own remedy, a multiple of the unit matrix that is added and never taken away, costs
-    accuracy. Here the term is proximal, :math:`\delta/2 \|x - x_0\|^2` around the last solution, and the problem is
-    solved again around the new one until it is as accurate as the outer iteration needs.
-
-    HiGHS' word is not taken for it: its answer is made feasible, and has to beat the exact step from ``start`` towards
-    the new plane. That step is what the rate of convergence of the method rests on (Teo et al., 2007), so it is also
-    the way on when HiGHS fails.
 
     Parameters
     ----------
