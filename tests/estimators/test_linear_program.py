@@ -12,10 +12,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LinearProgramSVC, WestonWatkinsSVC, certify
-from polymargin.kernels.gram import gram_of
-from polymargin.kernels.kernel import Kernel
 from polymargin.selection import regularization_path
-from polymargin.solvers import Limits, LinearProgramSettings, solve_linear_program
+from polymargin.solvers import LinearProgramSettings
 from polymargin.solvers import linear_program as solver
 
 KERNELS = {
@@ -102,29 +100,6 @@ def test_the_bounds_hold_whenever_the_fit_ends(C, max_iter):
     assert checked.infeasibility < 1e-9
     assert checked.dual == pytest.approx(machine.dual_objective_)
     assert checked.primal == pytest.approx(machine.primal_objective_)
-
-
-def solve(X, y, progress):
-    """Solve with a kernel of its own."""
-    order, class_starts = np.argsort(y, kind="stable"), np.searchsorted(np.sort(y), np.arange(y.max() + 2))
-    gram = gram_of(Kernel("rbf", 0.1, 0.0, 3), X, order, 10**8, 1)
-    return solve_linear_program(gram, class_starts, np.ones(len(y)), None, Limits(progress=progress), 10**8)
-
-
-def test_every_round_narrows_the_bounds():
-    bounds = []
-
-    def progress(done, total, iterations, gap, result=None):
-        if result is not None:
-            bounds.append((result().dual, result().primal))
-        return True
-
-    last = solve(*digits(300), progress)
-    lower, upper = np.array([*bounds, (last.dual, last.primal)]).T
-    assert len(lower) > 3
-    assert (np.diff(lower) >= 0).all()
-    assert (np.diff(upper) <= 1e-10 * upper[-1]).all()  # what the middle of the intercepts may cost
-    assert (lower <= upper * (1 + 1e-12)).all()
 
 
 def test_a_loose_tolerance_ends_earlier_and_is_kept():
@@ -312,18 +287,3 @@ def test_fewer_coefficients_than_the_quadratic_machine(data):
     many = WestonWatkinsSVC(np.inf, gamma=0.3, bias="free").fit(X, y)
     assert few.score(X, y) == many.score(X, y) == 1.0
     assert len(few.support_) < len(many.support_)
-
-
-def test_a_callback_may_stop_it():
-    X, y = digits(300)
-    called = []
-
-    def progress(done, total, iterations, gap, result=None):
-        called.append((done, total, iterations, gap))
-        return len(called) < 2
-
-    result = solve(X, y, progress)
-    assert result.status == "stopped"
-    assert len(called) == 2
-    assert called[1][3] == pytest.approx(result.gap)
-    assert result.dual <= result.primal
