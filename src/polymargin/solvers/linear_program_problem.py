@@ -81,8 +81,9 @@ class BestPoints:
     def __init__(self, program: LinearProgram) -> None:
         n, k = program.shape
         self.program = program
-        self.coefficients, self.intercept = np.zeros(n), np.zeros(k)
-        self.multipliers = sp.csr_array((n, k))
+        self.coefficients: Floats = np.zeros(n)
+        self.intercept: Floats = np.zeros(k)
+        self.multipliers: sp.csr_array = sp.csr_array((n, k))
         self.primal: float = program.primal(
             self.coefficients, program.shortfalls(self.coefficients), program.cost_bounds
         )
