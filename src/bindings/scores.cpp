@@ -53,24 +53,7 @@ void bound_values(const Data& data, const Vector<Index>& rows, const Data& vecto
 }
 
 template <class Real>
-void bound_apply(const KernelSpec& kernel, const Array<const Real, nb::ndim<2>>& products,
-                 const Array<Real, nb::ndim<2>>& out, int threads) {
-    const std::span<const Real> from(products.data(), products.size());
-    const std::span<Real> to(out.data(), out.size());
-    Control control;
-    run_without_gil(
-        [&] {
-            ThreadPool pool(threads);
-            apply_kernel<Real>(kernel, from, to, {&pool, &control});
-        },
-        control, nb::none());
-}
-
-template <class Real>
 void bind_values(nb::module_& m) {
-    m.def("apply_kernel", &bound_apply<Real>, nb::arg("kernel"), nb::arg("products"), nb::arg("out"),
-          nb::arg("threads"),
-          "Write the kernel values of scalar products to `out`; RBF takes minus half the squared distances instead.");
     m.def("kernel_values", &bound_values<Real>, nb::arg("data"), nb::arg("rows"), nb::arg("vectors"), nb::arg("kernel"),
           nb::arg("out"), nb::arg("threads"),
           "Write the kernel values of some rows with all vectors to `out`, in its precision.");

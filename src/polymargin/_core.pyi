@@ -27,6 +27,17 @@ def check_csr(columns: Annotated[NDArray, dict(order='C', device='cpu', writable
     Raise ValueError, naming the place, unless the structure of a CSR matrix is sound.
     """
 
+class KernelInput(enum.Enum):
+    """What the values of a kernel are a function of."""
+
+    products = 0
+
+    squared_distances = 1
+
+    feature_sums = 2
+
+    matrix = 3
+
 class KernelType(enum.Enum):
     linear = 0
 
@@ -38,10 +49,39 @@ class KernelType(enum.Enum):
 
     precomputed = 4
 
+    laplacian = 5
+
 class Kernel:
     """A kernel function and its parameters."""
 
     def __init__(self, type: KernelType, gamma: float, coef0: float, degree: int) -> None: ...
+
+    @property
+    def reads(self) -> KernelInput: ...
+
+    @property
+    def is_translation_invariant(self) -> bool: ...
+
+    def diagonal(self, norm: float) -> float:
+        """Return k(x, x) of a point with a squared length."""
+
+@overload
+def apply_kernel(kernel: Kernel, inputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def apply_kernel(kernel: Kernel, inputs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the kernel values of what the kernel reads (its `reads`) to `out`.
+    """
+
+@overload
+def pair_sums(kernel: Kernel, data: Data, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def pair_sums(kernel: Kernel, data: Data, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the sums over features that the kernel reads, of all pairs of examples, to `out`.
+    """
 
 class KernelSession:
     """
@@ -78,18 +118,6 @@ def exact_step(loss: str, margin: float, gradient: Annotated[NDArray[numpy.float
 
 def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, loss: str, margin: float, bias: str | None, start: tuple | None, method: str, seed: int, shuffling: bool, shrinking: bool, cooling: bool, newton: bool, tolerance: float, max_iterations: int, time_limit: float, threads: int, progress: object | None) -> dict:
     """Train a linear machine without kernel values; returns its solution."""
-
-@overload
-def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """
-    Write the kernel values of scalar products to `out`; RBF takes minus half the squared distances instead.
-    """
-
-@overload
-def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """
-    Write the kernel values of scalar products to `out`; RBF takes minus half the squared distances instead.
-    """
 
 @overload
 def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...

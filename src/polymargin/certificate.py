@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.estimators._binary import BinaryMachine
@@ -17,12 +17,11 @@ from polymargin.estimators._machine import KernelMachine, checked_weights
 from polymargin.estimators._together import TogetherMachine
 from polymargin.estimators.linear_program import LinearProgramSVC
 from polymargin.formulations.solution import Floats, Ints, TrainingSet, relative_gap
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, formula_values
 from polymargin.solvers.interior_point import MARGIN
 from polymargin.support.examples import Matrix, checked_examples, dense
 
 _BLOCK_BYTES = 64_000_000
-_NUMBERS = {"linear": [], "rbf": ["gamma"], "poly": ["gamma", "degree", "coef0"], "sigmoid": ["gamma", "coef0"]}
 
 
 @dataclass(frozen=True)
@@ -126,9 +125,19 @@ def _kernel_blocks(
         part = X[rows[start : start + step]]
         values = kernel.values(part, vectors, columns)
         if values is None:
-            numbers = {name: getattr(kernel, name) for name in _NUMBERS[kernel.kind]}
-            values = pairwise_kernels(_in_double(part), _in_double(vectors), metric=kernel.kind, **numbers)
+            values = _computed(kernel, _in_double(part), _in_double(vectors))
         yield slice(start, start + values.shape[0]), values
+
+
+def _computed(kernel: Kernel, A: Matrix, B: Matrix) -> Floats:
+    """Return kernel values as scikit-learn computes them, or else by their formula."""
+    entry = kernel.entry
+    assert entry is not None
+    if kernel.kind not in PAIRWISE_KERNEL_FUNCTIONS:
+        return formula_values(kernel, A, B)
+    numbers = {name: getattr(kernel, name) for name in entry.parameters}
+    values: Floats = pairwise_kernels(A, B, metric=kernel.kind, **numbers)
+    return values
 
 
 def _in_double(A: Matrix) -> Matrix:

@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LinearProgramSVC, WestonWatkinsSVC, certify
-from polymargin.kernels.gram import gram_of
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelSession
 from polymargin.selection import regularization_path
 from polymargin.solvers import linear_program as _linear_program
 
@@ -320,7 +319,7 @@ def test_a_callback_may_stop_it():
 
     machine = LinearProgramSVC()
     training = machine._training_set(y, np.arange(10), None)
-    gram = gram_of(Kernel("rbf", 0.1, 0.0, 3), X, training.order, 10**8, 1)
+    gram = KernelSession(Kernel("rbf", 0.1, 0.0, 3), X, training.order, 10**8, 1)
     raw = _linear_program.solve_linear_program(
         gram,
         training,

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import polymargin
 from polymargin import OneVsOneSVC, load_model, save_model
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel
 from polymargin.models.declared import Kept, flaws
 from polymargin.storage import safetensors_file
 

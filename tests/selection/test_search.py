@@ -276,7 +276,7 @@ def test_a_share_is_held_out_once_by_class():
 
 def test_distances_are_computed_once_and_each_kernel_once(monkeypatch):
     counted = {"distances": 0, "kernels": 0}
-    distances, made = _family.half_distances, _family.KernelFamily._made
+    distances, made = _family.squared_distances, _family.KernelFamily._made
 
     def count_distances(*arguments):
         counted["distances"] += 1
@@ -286,7 +286,7 @@ def test_distances_are_computed_once_and_each_kernel_once(monkeypatch):
         counted["kernels"] += 1
         return made(*arguments)
 
-    monkeypatch.setattr(_family, "half_distances", count_distances)
+    monkeypatch.setattr(_family, "squared_distances", count_distances)
     monkeypatch.setattr(_family.KernelFamily, "_made", count_kernels)
     X, y = overlapping(n=200)
     KernelSearchCV(OneVsOneSVC(), {"C": [1, 2, 4], "gamma": [0.1, 0.2, 0.3], "decision": ["votes", "dag"]}).fit(X, y)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
 from polymargin.formulations.solution import BinarySolution, Floats, Ints, TrainingSet
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel
 from polymargin.support.examples import Matrix
 
 

@@ -16,7 +16,7 @@ from polymargin import _core
 from polymargin.estimators._binary import CostPathMachine
 from polymargin.estimators._machine import checked_weights
 from polymargin.formulations.solution import BinarySolution, Floats, Ints
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel
 from polymargin.support.memory import budget_bytes
 from polymargin.support.threads import for_each, thread_count
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from inspect import cleandoc
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import TypeVar
+
+from polymargin.kernels import kernel_documentation
 
 Machine = TypeVar("Machine", bound=type)
 
@@ -14,16 +16,8 @@ _SHARED = {
         Cost of a margin violation; ``inf`` asks for a hard margin. Example t has
         ``C_t = C * class_weight * sample_weight``.
 """,
-    "parameters": """\
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        The kernel. A callable gets two matrices of examples and returns the matrix of their kernel values.
-    degree : int, default=3
-        Degree of ``"poly"``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is 1 / (n_features * variance of X), the
-        variance being weighted when there are sample weights, ``"auto"`` is 1 / n_features.
-    coef0 : float, default=0.0
-        Constant term of ``"poly"`` and ``"sigmoid"``.
+    "parameters": indent(kernel_documentation(weighted=True), "    ")
+    + """\
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of the decision value. Solvers without a kernel matrix
         (see ``solver_used_``) take it as the relative duality gap instead.
@@ -45,17 +39,7 @@ _SHARED = {
     warm_start : bool, default=False
         Start from the last solution, when the classes are the same: useful for a series of C.
 """,
-    "kernel": """\
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        The kernel. A callable gets two matrices of examples and returns the matrix of their kernel values.
-    degree : int, default=3
-        Degree of ``"poly"``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is 1 / (n_features * variance of X),
-        ``"auto"`` is 1 / n_features.
-    coef0 : float, default=0.0
-        Constant term of ``"poly"`` and ``"sigmoid"``.
-""",
+    "kernel": kernel_documentation(),
     "threads": """\
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all cores. The result does not depend on it.

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms
 from polymargin import _core
 from polymargin.estimators._machine import seed_of
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet
-from polymargin.kernels.ordered import ordered_products
+from polymargin.kernels import ordered_products
 from polymargin.models.declared import Kept
 from polymargin.solvers.cutting_plane import solve_cutting_plane
 from polymargin.support.examples import Matrix, check_squares, core_data, dense

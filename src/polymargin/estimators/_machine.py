@@ -27,8 +27,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from polymargin import _core
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet, relative_gap
-from polymargin.kernels.kernel import KERNELS, Kernel, SharedKernel, resolve_gamma
-from polymargin.kernels.ordered import kernel_rows, kernel_sizes, ordered_sums
+from polymargin.kernels import (
+    KERNELS,
+    Kernel,
+    KernelParameter,
+    SharedKernel,
+    is_precomputed,
+    kernel_rows,
+    kernel_sizes,
+    ordered_sums,
+    uses_gamma,
+)
 from polymargin.models.declared import KeepsState, Kept
 from polymargin.models.settled import SMALL, near_largest, settled_scores
 from polymargin.support.blocks import row_blocks
@@ -37,7 +46,7 @@ from polymargin.support.examples import Matrix, checked_examples, core_data
 from polymargin.support.memory import budget_bytes
 from polymargin.support.progress import progress_bar
 from polymargin.support.threads import one_blas_thread, thread_count
-from polymargin.support.typing import BaseEstimator, CacheSize, ClassifierMixin, ClassWeight, Gamma, KernelParameter
+from polymargin.support.typing import BaseEstimator, CacheSize, ClassifierMixin, ClassWeight, Gamma
 
 Answer = TypeVar("Answer", bound=Solution)
 _CACHED_VALUES = 1 << 18  # kernel values that are read at once
@@ -84,7 +93,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": [Interval(Real, 0, None, closed="right")],
-        "kernel": [StrOptions(set(KERNELS)), callable],
+        "kernel": [StrOptions(KERNELS.keys()), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
@@ -191,7 +200,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     @property
     def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return is_precomputed(self.kernel)
 
     # What a subclass says.
 
@@ -243,8 +252,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             X, y = checked_examples(self, X, y, reset=True)
             check_classification_targets(y)
             weight = None if sample_weight is None else checked_weights(sample_weight, X)
-            gamma = resolve_gamma(self.gamma, X, weight) if self._uses_gamma else 0.0
-            kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
+            kernel = Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = self._fit_checked(X, y, weight, kernel)
             self.fit_time_ = time.perf_counter() - started
         self._warn(solution)
@@ -275,7 +283,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     @property
     def _uses_gamma(self) -> bool:
-        return self.kernel in ("rbf", "poly", "sigmoid")
+        return uses_gamma(self.kernel)
 
     def _training_set(self, codes: Ints, classes: NDArray[Any], weight: Floats | None) -> TrainingSet:
         if len(classes) < 2:
@@ -510,7 +518,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
     @property
     def _in_core(self) -> bool:
         """Whether the core computes the kernel values."""
-        return not (self._kernel.precomputed or callable(self._kernel.kind))
+        return self._kernel.in_core
 
     @property
     def _may_be_single(self) -> bool:
@@ -526,7 +534,8 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     def _absolute_terms(self, X: Matrix) -> Floats | None:
         """Return the sums of the absolute terms of each score, where kernel values are positive and may be tiny."""
-        if self._kernel.kind != "rbf":
+        entry = self._kernel.entry
+        if entry is None or not entry.positive:
             return None
         out = np.zeros((X.shape[0], len(self._intercepts)))
         absolute = np.abs(self.dual_coef_)

@@ -13,15 +13,15 @@ from polymargin import _core
 from polymargin.decision import pair_answers
 from polymargin.estimators._pairs import pair_problems
 from polymargin.formulations.solution import Floats, Ints, TrainingSet
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelSession
 from polymargin.support.examples import Matrix
 
 
 class Probes:
     """Up to ``size`` training examples of each class that every new pair machine is asked about.
 
-    A support vector is one of many pairs: its kernel values with the probes are computed once, and kept as long as
-    there is room.
+    A support vector is one of many pairs: the session computes its kernel values with the probes once, and keeps them
+    as long as there is room.
     """
 
     def __init__(
@@ -42,45 +42,26 @@ class Probes:
                 for begin, end in pairwise(training.bounds)
             ]
         )
-        self.evaluations = 0  # kernel values computed for the answers
-        self._kernel, self._X, self._order, self._threads = kernel, X, training.order, threads
+        self._session = KernelSession(kernel, X, training.order, room_bytes, threads, rows=examples)
         self._answers = answers
-        self._rows = training.order[examples]
         self._owner = training.class_of(examples)
         self._weight = training.weight[examples]
         self._total = np.bincount(self._owner, weights=self._weight)
-        room = min(len(training.order), room_bytes // (8 * len(examples)))
-        self._kept = np.empty((room, len(examples)))  # a row for each vector; memory is taken when it is written
-        self._place = np.full(len(training.order), -1)  # of a vector's values there
-        self._used = 0
 
     @property
-    def room_bytes(self) -> int:
+    def evaluations(self) -> int:
+        """Kernel values computed for the answers."""
+        return self._session.evaluations
+
+    @property
+    def kept_bytes(self) -> int:
         """The most that kept values take."""
-        return self._kept.nbytes
+        return self._session.kept_bytes
 
     def shares(self, support: Ints, beta: Floats, intercept: float) -> Floats:
         """Return the mean answer of a pair machine to the probes of each class, Wang & Huang (4.1)."""
-        answers = pair_answers(self._values(support, beta) + intercept, self._answers)
+        answers = pair_answers(self._session.product(support, beta) + intercept, self._answers)
         return np.bincount(self._owner, weights=self._weight * answers) / self._total
-
-    def _values(self, support: Ints, beta: Floats) -> Floats:
-        self._keep(support[self._place[support] < 0][: len(self._kept) - self._used])
-        place = self._place[support]
-        known = place >= 0
-        values = beta[known] @ self._kept[place[known]]
-        return values if known.all() else values + beta[~known] @ self._computed(support[~known])
-
-    def _keep(self, support: Ints) -> None:
-        if len(support) > 0:
-            places = np.arange(self._used, self._used + len(support))
-            self._kept[places], self._place[support] = self._computed(support), places
-            self._used += len(support)
-
-    def _computed(self, support: Ints) -> Floats:
-        vectors = self._order[support]
-        self.evaluations += len(self._rows) * len(vectors)
-        return self._kernel.matrix(self._X, self._rows, self._X[vectors], vectors, self._threads).T
 
 
 class PairRounds:

@@ -20,9 +20,9 @@ from polymargin.estimators._linear import (
 )
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
 from polymargin.formulations.solution import Floats, Ints, TogetherSolution, TrainingSet
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelParameter
 from polymargin.support.examples import Matrix
-from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
+from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, Solver
 
 
 class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):

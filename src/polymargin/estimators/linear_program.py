@@ -11,8 +11,7 @@ from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
 from polymargin.formulations.solution import Floats, Ints, TrainingSet
-from polymargin.kernels.gram import gram_of
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelSession
 from polymargin.models.declared import Kept
 from polymargin.solvers.linear_program import (
     HOPELESS,
@@ -113,7 +112,7 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
         start = self._start(training, classes) if self.warm_start else None
 
         def train(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
-            gram = gram_of(kernel, X, training.order, budget_bytes, threads)
+            gram = KernelSession(kernel, X, training.order, budget_bytes, threads)
             return solve_linear_program(gram, training, start, budget_bytes=budget_bytes, threads=threads, **options)
 
         solution = self._run(X, y, None, train, LinearProgramSolution, training, classes, measure="gap")

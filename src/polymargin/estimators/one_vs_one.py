@@ -18,12 +18,12 @@ from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._pairs import PairLayout, PairMachine, all_pairs
 from polymargin.formulations.folds import folds_of
 from polymargin.formulations.solution import BinarySolution, Floats, Ints, TrainingSet
-from polymargin.kernels.ordered import kernel_rows, kernel_sizes, ordered_sums
+from polymargin.kernels import KernelParameter, kernel_rows, kernel_sizes, ordered_sums
 from polymargin.models.declared import Kept
 from polymargin.models.settled import levels, near_zero, settled_scores
 from polymargin.support.examples import Matrix
 from polymargin.support.threads import one_blas_thread
-from polymargin.support.typing import CacheSize, ClassWeight, Decision, Gamma, KernelParameter
+from polymargin.support.typing import CacheSize, ClassWeight, Decision, Gamma
 
 _PAIRWISE_AT_ONCE = 1 << 24  # decision values of pairs held at once for probabilities: 128 MB
 _MOVED = 64.0  # of errors in the pairs to errors in probabilities

@@ -14,9 +14,9 @@ from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._linear import LINEAR_KEPT, LinearSolution, LinearSolverMixin, chosen_solver, solve_linear
 from polymargin.formulations.solution import Ints, TrainingSet
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelParameter
 from polymargin.support.examples import Matrix
-from polymargin.support.typing import Bias, BinarySolver, CacheSize, ClassWeight, Gamma, KernelParameter
+from polymargin.support.typing import Bias, BinarySolver, CacheSize, ClassWeight, Gamma
 
 
 @with_shared_documentation

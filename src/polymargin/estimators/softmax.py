@@ -21,13 +21,13 @@ from polymargin.estimators._machine import KernelMachine
 from polymargin.features.basis import Basis, Examples, incomplete_cholesky, kernel_pca, subset
 from polymargin.features.transformers import chosen_points
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelParameter
 from polymargin.models.declared import Kept
 from polymargin.solvers import Objective, OneVsRestLoss, Outcome, Progress, SoftmaxLoss, class_factor, minimize
 from polymargin.support.blocks import RowBlocks, row_blocks
 from polymargin.support.examples import Matrix, dense
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import Bias, CacheSize, ClassWeight, FeatureBasis, Gamma, KernelParameter, Strategy
+from polymargin.support.typing import Bias, CacheSize, ClassWeight, FeatureBasis, Gamma, Strategy
 
 # Up to here a fit goes on to the limits of rounding, so that the order of the rows, or weights in place of repeated
 # rows, change nothing.
@@ -278,7 +278,7 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
             with row_blocks(self.n_jobs) as blocks:
                 order = training.order
                 key = self.basis, self.rank, self.random_state, order.tobytes()
-                basis, Z, evaluations = kernel.shared("features", key, lambda: self._features(X, kernel, order, blocks))
+                basis, Z, evaluations = kernel.features(key, lambda: self._features(X, kernel, order, blocks))
                 objective = self._objective(Z, training, factor, blocks)
 
                 def answer(outcome: Outcome) -> dict[str, Any]:

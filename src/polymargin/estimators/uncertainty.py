@@ -20,11 +20,11 @@ from polymargin.estimators._machine import refuse_inseparable, seed_of
 from polymargin.estimators._pairs import PairLayout, PairMachine
 from polymargin.estimators._rounds import PairRounds, Probes
 from polymargin.formulations.solution import BinarySolution, Floats, Ints, TrainingSet
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelParameter
 from polymargin.models.declared import Kept
 from polymargin.models.settled import levels
 from polymargin.support.examples import Matrix
-from polymargin.support.typing import Answers, CacheSize, ClassWeight, Gamma, KernelParameter
+from polymargin.support.typing import Answers, CacheSize, ClassWeight, Gamma
 
 _SHARE_OF_PROBES = 0.125  # of the memory for kernel values: theirs are few, and each saves one for every pair
 
@@ -209,7 +209,7 @@ class UncertaintySVC(PairMachine):
                 room_bytes=int(_SHARE_OF_PROBES * budget_bytes),
                 threads=threads,
             )
-            budget_bytes -= probes.room_bytes
+            budget_bytes -= probes.kept_bytes
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
             rounds = PairRounds(
                 session, training, probes, starts, most, refine=kernel.refine, tolerance=tolerance, **limits

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import Interval
 from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._together import TogetherMachine
 from polymargin.formulations.solution import Floats, Ints
-from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
+from polymargin.kernels import KernelParameter
+from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, Solver
 
 
 @with_shared_documentation

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from polymargin.formulations.solution import Floats, Ints
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelSession
 from polymargin.support.blocks import RowBlocks, interruptible
 from polymargin.support.memory import available_bytes
 
@@ -37,8 +37,8 @@ class Examples:
         self.X = X
         self.rows = rows
         self.kernel = kernel
-        self.threads = threads
         self.dtype = np.dtype(dtype)
+        self._session = KernelSession(kernel, X, rows, 0, threads)
         self.evaluations = 0
 
     def __len__(self) -> int:
@@ -51,11 +51,9 @@ class Examples:
 
     def columns(self, points: Ints, examples: Ints | None = None, dtype: Any = np.float64) -> Floats:
         """Return the kernel values of some examples (all) with the points."""
-        rows = self.rows if examples is None else self.rows[examples]
-        columns = self.rows[points]
-        self.evaluations += len(rows) * len(columns)
-        vectors = None if self.kernel.precomputed else self.X[columns]
-        return self.kernel.matrix(self.X, rows, vectors, columns, self.threads, dtype)
+        examples = np.arange(len(self)) if examples is None else examples
+        self.evaluations += len(examples) * len(points)
+        return self._session.block(examples, points, dtype)
 
     def diagonal(self) -> Floats:
         """Return the kernel value of every example with itself."""

@@ -17,7 +17,7 @@ from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._machine import KernelMachine, unchanged_on_error
 from polymargin.features.basis import Basis, Examples, incomplete_cholesky, kernel_pca, projected, subset
 from polymargin.formulations.solution import Ints
-from polymargin.kernels.kernel import Kernel, resolve_gamma
+from polymargin.kernels import Kernel, KernelParameter, is_precomputed
 from polymargin.support.blocks import RowBlocks, row_blocks
 from polymargin.support.examples import Matrix, checked_examples
 from polymargin.support.threads import thread_count
@@ -25,7 +25,6 @@ from polymargin.support.typing import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     Gamma,
-    KernelParameter,
     TransformerMixin,
 )
 
@@ -67,7 +66,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        precomputed = is_precomputed(self.kernel)
         tags.input_tags.sparse = not precomputed
         tags.input_tags.pairwise = precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -116,8 +115,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _fit_transform(self, X: Any) -> NDArray[Any]:
         with unchanged_on_error(self):
             X = checked_examples(self, X, reset=True)
-            gamma = resolve_gamma(self.gamma, X, None) if self.kernel in ("rbf", "poly", "sigmoid") else 0.0
-            kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
+            kernel = Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, None)
             kernel.check_training(X)
             examples = Examples(X, np.arange(X.shape[0]), kernel, thread_count(self.n_jobs), _float_type(X))
             with row_blocks(self.n_jobs) as blocks:

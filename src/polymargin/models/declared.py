@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.kernels.kernel import KERNELS, Kernel
+from polymargin.kernels import KERNELS, Kernel
 
 FLOATS = {
     "real": (np.dtype(np.float64),),

@@ -11,8 +11,8 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from polymargin import _core
-from polymargin.kernels.kernel import Kernel
-from polymargin.support.examples import Matrix, dense
+from polymargin.kernels import Kernel
+from polymargin.support.examples import Matrix, core_data, dense
 from polymargin.support.threads import for_each
 
 BLOCK_BYTES = 64_000_000
@@ -23,9 +23,10 @@ _CACHED = 1 << 20  # bytes of rows that are made while they are in the cache
 class KernelFamily:
     """The kernels on some examples.
 
-    RBF kernels of all widths are functions of the squared distances, the others of the scalar products: that matrix is
-    kept, and those of the kernels asked for last, whose memory the next ones take. Values are kept in single precision
-    if that is exact enough for all ``uses``: kernels, each with the largest C_i and the smallest tol.
+    Kernels are functions of scalar products, of squared distances or of sums over features: the matrix of these numbers
+    is kept, for kernels of all parameters, and those of the kernels asked for last, whose memory the next ones take.
+    Values are kept in single precision if that is exact enough for all ``uses``: kernels, each with the largest C_i and
+    the smallest tol.
     """
 
     def __init__(self, X: Matrix, uses: list[tuple[Kernel, float, float]], threads: int = 1) -> None:
@@ -63,7 +64,7 @@ class KernelFamily:
             return self.X
         if callable(kernel.kind):
             return kernel.called(self.X, self.X)
-        base = self._shared(half_distances if kernel.kind == "rbf" else scalar_products)
+        base = self._shared(kernel)
         if kernel.kind == "linear":
             return base
         out = self._spare.pop() if self._spare else np.empty_like(base)
@@ -71,10 +72,19 @@ class KernelFamily:
         _core.apply_kernel(kernel.spec, base, out, self.threads)
         return out
 
-    def _shared(self, compute: Any) -> NDArray[Any]:
-        if compute not in self._base:
-            self._base = {compute: compute(self.X, self.dtype, self.threads)}  # one at a time: memory
-        return self._base[compute]
+    def _shared(self, kernel: Kernel) -> NDArray[Any]:
+        """Return what the kernel reads of all pairs, which other kernels may read as well."""
+        reads = kernel.spec.reads
+        key = kernel.kind if reads is _core.KernelInput.feature_sums else reads  # every kernel has a term of its own
+        if key not in self._base:
+            self._base = {}  # one at a time: memory
+            if reads is _core.KernelInput.feature_sums:
+                self._base[key] = feature_sums(kernel, self.X, self.dtype, self.threads)
+            else:
+                products = reads is _core.KernelInput.products
+                compute = scalar_products if products else squared_distances
+                self._base[key] = compute(self.X, self.dtype, self.threads)
+        return self._base[key]
 
 
 def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float) -> bool:
@@ -87,8 +97,15 @@ def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float
     return bool(np.finfo(np.float32).eps * size <= _RESOLUTION * spread)
 
 
-def half_distances(X: Matrix, dtype: np.dtype[Any], threads: int = 1) -> NDArray[Any]:
-    """Return minus half the squared distances of all rows, formed in double precision."""
+def feature_sums(kernel: Kernel, X: Matrix, dtype: np.dtype[Any], threads: int = 1) -> NDArray[Any]:
+    """Return the sums over features that a kernel reads, of all pairs of rows."""
+    out = np.empty((X.shape[0], X.shape[0]), dtype)
+    _core.pair_sums(kernel.spec, core_data(X), out, threads)
+    return out
+
+
+def squared_distances(X: Matrix, dtype: np.dtype[Any], threads: int = 1) -> NDArray[Any]:
+    """Return the squared distances of all rows, formed in double precision."""
     # Distances do not change when the origin moves to the mean, and lose fewer digits there.
     rows = X.astype(np.float64) if sp.issparse(X) else dense(X) - dense(X).mean(axis=0, dtype=np.float64)
     half = row_norms(rows, squared=True) / 2
@@ -96,7 +113,8 @@ def half_distances(X: Matrix, dtype: np.dtype[Any], threads: int = 1) -> NDArray
     def finish(products: NDArray[np.float64], part: slice, out: NDArray[Any]) -> None:
         products -= half[part, None]
         products -= half
-        np.minimum(products, 0.0, out=out, casting="same_kind")
+        products *= -2.0
+        np.maximum(products, 0.0, out=out, casting="same_kind")
 
     out = _products(rows, dtype, threads, finish)
     np.fill_diagonal(out, 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_array, check_random_state, check_X_y
 
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel
 from polymargin.support.examples import dense
 from polymargin.support.threads import one_blas_thread
 

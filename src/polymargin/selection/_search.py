@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from polymargin.estimators._linear import LINEAR_SOLVERS, chosen_solver
-from polymargin.kernels.kernel import Kernel, SharedKernel, resolve_gamma
+from polymargin.kernels import Kernel, SharedKernel, is_precomputed
 from polymargin.selection._evaluation import Evaluation, Fold, in_threads
 from polymargin.selection._family import KernelFamily
 from polymargin.selection._plan import KernelGroup, NothingToShareError, Plan, Series, plan
@@ -289,7 +289,7 @@ class KernelSearchCV(GridSearchCV):
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         # Classes together: problems of some classes then read neighbouring kernel values. A matrix stays as it is.
-        precomputed = any(group.machine.kernel == "precomputed" for group in shared.groups)
+        precomputed = any(is_precomputed(group.machine.kernel) for group in shared.groups)
         order = np.arange(len(y)) if precomputed else np.argsort(y, kind="stable")
         place = np.argsort(order)
         folds = [
@@ -414,8 +414,6 @@ def _by_kernel(group: KernelGroup, rows: Matrix, folds: list[Fold]) -> Iterator[
     machine = group.machine
     own = isinstance(machine.gamma, str) and machine._uses_gamma
     for part in [[fold] for fold in folds] if own else [folds]:
-        gamma = 0.0
-        if machine._uses_gamma:
-            weight = part[0].fit_params.get("sample_weight") if own else None
-            gamma = resolve_gamma(machine.gamma, rows[part[0].train] if own else rows, weight)
-        yield Kernel(machine.kernel, gamma, float(machine.coef0), int(machine.degree)), part
+        weight = part[0].fit_params.get("sample_weight") if own else None
+        examples = rows[part[0].train] if own else rows
+        yield Kernel.resolved(machine.kernel, machine.gamma, machine.coef0, machine.degree, examples, weight), part

@@ -48,7 +48,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet, relative_gap
-from polymargin.kernels.gram import Gram
+from polymargin.kernels import KernelSession
 from polymargin.solvers.interior_point import MARGIN, InteriorPoint
 from polymargin.solvers.linear_program_master import Master
 
@@ -93,7 +93,7 @@ class Start:
 class _Program:
     """The whole program: what a point is worth, and what it violates."""
 
-    def __init__(self, gram: Gram, training: TrainingSet) -> None:
+    def __init__(self, gram: KernelSession, training: TrainingSet) -> None:
         self.gram = gram
         self.bounds = training.bounds
         self.upper = training.upper
@@ -212,7 +212,12 @@ class _Rounds:
     name = "highs"
 
     def __init__(
-        self, gram: Gram, training: TrainingSet, start: Start | None, interrupt: Callable[[], bool], max_iterations: int
+        self,
+        gram: KernelSession,
+        training: TrainingSet,
+        start: Start | None,
+        interrupt: Callable[[], bool],
+        max_iterations: int,
     ) -> None:
         self._program = _Program(gram, training)
         n, k = self._program.shape
@@ -306,7 +311,7 @@ class _WholeProgram:
     name = "interior-point"
 
     def __init__(
-        self, gram: Gram, training: TrainingSet, before: _Rounds, threads: int, go_on: Callable[[], bool]
+        self, gram: KernelSession, training: TrainingSet, before: _Rounds, threads: int, go_on: Callable[[], bool]
     ) -> None:
         self._program, self.best = before.best.program, before.best
         every = np.arange(len(training.order))
@@ -350,7 +355,7 @@ class _WholeProgram:
 
 
 def solve_linear_program(
-    gram: Gram,
+    gram: KernelSession,
     training: TrainingSet,
     start: Start | None,
     *,
@@ -365,7 +370,7 @@ def solve_linear_program(
 
     Parameters
     ----------
-    gram : Gram
+    gram : KernelSession
         Kernel values between the examples.
     training : TrainingSet
         The examples, sorted by class, with their costs, all finite or all infinite.

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polymargin.formulations.solution import Floats, Ints
-from polymargin.kernels.gram import Gram
+from polymargin.kernels import KernelSession
 from polymargin.solvers.interior_point import MARGIN
 
 # Ways to solve a master, one after the other if the first does not end well. All numbers are around 1 already, and the
@@ -28,7 +28,9 @@ class Master:
     those of the machine, the coefficients likewise.
     """
 
-    def __init__(self, gram: Gram, codes: Ints, n_classes: int, scale: float, interrupt: Callable[[], bool]) -> None:
+    def __init__(
+        self, gram: KernelSession, codes: Ints, n_classes: int, scale: float, interrupt: Callable[[], bool]
+    ) -> None:
         import highspy  # not at the top: only this solver needs it
 
         self._gram, self._codes, self._scale = gram, codes, scale

@@ -15,17 +15,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin import _core
 from polymargin.decision import pair_index, pair_list
 from polymargin.decision.coupling import LEAST
 from polymargin.decision.votes import for_first_at_zero
 from polymargin.estimators import OneVsOneSVC, SoftmaxSVC, UncertaintySVC
 from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._pairs import PairMachine
+from polymargin.kernels import KERNELS, KernelEntry
 
 OPSET = 13  # of which all operations are
 DOUBLE, INT64 = 11, 7  # of ONNX's types
 _MOST_BYTES = 2**31 - 1  # a protobuf message is not larger
 _DIGITS = 1e12  # to which distances count, as in polymargin.decision
+_PARTS = 64  # of the features, at most, whose terms are summed one after the other
 _TINY = 1e-200  # a sum of probabilities of which only the exponents are left
 
 
@@ -93,6 +96,11 @@ def refuse_what_has_no_graph(machine: Any) -> None:
     machine._checked_state()
     if callable(machine._kernel.kind):
         raise ValueError("ONNX has no kernels in Python: fit with kernel='precomputed' on the values of the function")
+    if KERNELS[machine._kernel.kind].onnx is None:
+        raise ValueError(
+            f"there is no ONNX graph of the kernel {machine._kernel.kind!r}: fit with another, or with "
+            "kernel='precomputed' on the kernel values"
+        )
     needed = 8 * len(machine.support_) * (1 if machine._kernel.precomputed else machine.n_features_in_)
     if machine._kernel.kind != "linear" and needed > _MOST_BYTES:
         raise ValueError(f"the support vectors take {needed / 1e9:.1f} GB, and an ONNX file at most 2 GB")
@@ -152,20 +160,39 @@ def _kernel_values(graph: Graph, machine: Any, X: str) -> str:
         return graph("Gather", X, graph.constant(machine.support_.astype(np.int64)), axis=1)
     given = machine.support_vectors_
     vectors = np.asarray(given.toarray() if sp.issparse(given) else given, dtype=np.float64)
-    if kernel.kind == "rbf":  # distances are differences of squares: the smaller these, the more digits are left
-        centre = vectors.mean(axis=0) if len(vectors) > 0 else np.zeros(vectors.shape[1])
-        X, vectors = graph("Sub", X, graph.constant(centre)), vectors - centre
+    entry = KERNELS[kernel.kind]
+    assert entry.onnx is not None
+    if entry.reads is _core.KernelInput.products:
+        inputs = graph("MatMul", X, graph.constant(np.ascontiguousarray(vectors.T)))
+    elif entry.reads is _core.KernelInput.squared_distances:
+        inputs = _squared_distances(graph, X, vectors)
+    else:
+        inputs = _feature_sums(graph, entry, X, vectors)
+    return entry.onnx(graph, kernel, inputs)
+
+
+def _squared_distances(graph: Graph, X: str, vectors: NDArray[np.float64]) -> str:
+    # Distances are differences of squares: the smaller these, the more digits are left.
+    centre = vectors.mean(axis=0) if len(vectors) > 0 else np.zeros(vectors.shape[1])
+    X, vectors = graph("Sub", X, graph.constant(centre)), vectors - centre
     products = graph("MatMul", X, graph.constant(np.ascontiguousarray(vectors.T)))
-    if kernel.kind == "rbf":
-        squares = graph("ReduceSum", graph("Mul", X, X), graph.whole(1), keepdims=1)
-        twice = graph("Mul", products, graph.constant(-2.0))
-        distances = graph("Add", graph("Add", squares, twice), graph.constant((vectors**2).sum(axis=1)))
-        near = graph("Max", distances, graph.constant(0.0))
-        return graph("Exp", graph("Mul", near, graph.constant(-kernel.gamma)))
-    inner = graph("Add", graph("Mul", products, graph.constant(kernel.gamma)), graph.constant(kernel.coef0))
-    if kernel.kind == "sigmoid":
-        return graph("Tanh", inner)
-    return graph("Pow", inner, graph.constant(float(kernel.degree)))
+    squares = graph("ReduceSum", graph("Mul", X, X), graph.whole(1), keepdims=1)
+    twice = graph("Mul", products, graph.constant(-2.0))
+    distances = graph("Add", graph("Add", squares, twice), graph.constant((vectors**2).sum(axis=1)))
+    return graph("Max", distances, graph.constant(0.0))
+
+
+def _feature_sums(graph: Graph, entry: KernelEntry, X: str, vectors: NDArray[np.float64]) -> str:
+    """Add the sums of a kernel's terms, some features at a time: terms are an array of rows x vectors x features."""
+    assert entry.onnx_term is not None
+    features = vectors.shape[1]
+    total = ""
+    for part in np.array_split(np.arange(features), min(features, _PARTS)):
+        rows = graph("Unsqueeze", graph("Gather", X, graph.constant(part), axis=1), graph.whole(1))
+        terms = entry.onnx_term(graph, rows, graph.constant(np.ascontiguousarray(vectors[None][:, :, part])))
+        sums = graph("ReduceSum", terms, graph.whole(2), keepdims=0)
+        total = graph("Add", total, sums) if total else sums
+    return total
 
 
 # Decisions: each returns the class of each row, as a number, and the scores of the classes.

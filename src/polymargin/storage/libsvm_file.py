@@ -23,18 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.decision import Sigmoids, pair_index, pair_list
 from polymargin.estimators import OneVsOneSVC
 from polymargin.formulations.solution import Floats, Ints
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import KERNELS, Kernel
 from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._words import MOST, REAL, BadLineError, Word, words_of
 
-_KERNEL_NAMES = {
-    "linear": "linear",
-    "poly": "polynomial",
-    "rbf": "rbf",
-    "sigmoid": "sigmoid",
-    "precomputed": "precomputed",
-}
-_KERNEL_NUMBERS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}
 _KEYWORDS = {
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label"),
     *("probA", "probB", "nr_sv"),
@@ -63,6 +55,11 @@ def export_libsvm(machine: Any, path: PathLike) -> None:
     machine._checked_state()
     if callable(machine._kernel.kind):
         raise ValueError("LIBSVM has no kernels in Python: fit with kernel='precomputed' on the values of the function")
+    if KERNELS[machine._kernel.kind].libsvm is None:
+        raise ValueError(
+            f"LIBSVM has no kernel {machine._kernel.kind!r}, only {', '.join(_libsvm_kernels().values())}: "
+            "fit with one of these, or with kernel='precomputed' on the kernel values"
+        )
     if machine.decision not in ("votes", "coupling"):
         raise ValueError(
             f"LIBSVM decides by votes or by probabilities, this machine by decision={machine.decision!r}: "
@@ -71,6 +68,11 @@ def export_libsvm(machine: Any, path: PathLike) -> None:
     contents, order = _contents(machine)
     lines = [*_header_lines(machine, contents), *_vector_lines(machine, contents.coefficients, order)]
     replace_whole(path, ["".join(f"{line}\n" for line in lines).encode("ascii")])
+
+
+def _libsvm_kernels() -> dict[str, str]:
+    """Return LIBSVM's names of the kernels that it has."""
+    return {name: entry.libsvm for name, entry in KERNELS.items() if entry.libsvm is not None}
 
 
 def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneSVC:
@@ -157,8 +159,9 @@ def _grouped(model: Any, order: Ints) -> Ints:
 def _header_lines(machine: OneVsOneSVC, contents: _Contents) -> Iterator[str]:
     kernel = machine._kernel
     yield "svm_type c_svc"
-    yield f"kernel_type {_KERNEL_NAMES[kernel.kind]}"
-    for name in _KERNEL_NUMBERS.get(kernel.kind, ()):
+    entry = KERNELS[kernel.kind]
+    yield f"kernel_type {entry.libsvm}"
+    for name in entry.parameters:
         yield f"{name} {_text(getattr(kernel, name))}"
     yield f"nr_class {len(contents.labels)}"
     yield f"total_sv {contents.n_vectors}"
@@ -241,11 +244,11 @@ class _Model:
     def _read_header(self) -> None:
         if self._word("svm_type").text not in (b"c_svc", b"nu_svc"):
             self._word("svm_type").refuse("expected a classifier, c_svc or nu_svc")
-        kinds = {name.encode("ascii"): kind for kind, name in _KERNEL_NAMES.items()}
-        kind = kinds.get(self._word("kernel_type").text)
+        names = _libsvm_kernels()
+        kind = next((k for k, name in names.items() if name.encode("ascii") == self._word("kernel_type").text), None)
         if kind is None:
-            self._word("kernel_type").refuse(f"expected one of {', '.join(_KERNEL_NAMES.values())}")
-        needed = _KERNEL_NUMBERS.get(kind, ())
+            self._word("kernel_type").refuse(f"expected one of {', '.join(names.values())}")
+        needed = KERNELS[kind].parameters
         degree = self._word("degree").whole(0) if "degree" in needed else 3
         gamma = self._word("gamma").real() if "gamma" in needed else 0.0
         if gamma < 0:
@@ -324,7 +327,7 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
         raise ValueError(f"n_features={n_features} is too small: the model needs {least}")
     by_label = np.argsort(model.labels)
     order = _grouped(model, by_label)
-    used = {name: getattr(kernel, name) for name in _KERNEL_NUMBERS.get(kernel.kind, ())}
+    used = {name: getattr(kernel, name) for name in KERNELS[kernel.kind].parameters}
     machine = OneVsOneSVC(decision="votes" if model.sigmoids is None else "coupling", kernel=kernel.kind, **used)
     machine.classes_ = model.labels[by_label]
     machine.n_features_in_ = least if n_features is None else int(n_features)

@@ -22,7 +22,7 @@ from safetensors.numpy import load, save
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin import _core, estimators
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel
 from polymargin.models.declared import Kept, flaws
 from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._values import decoded, encoded, from_json, to_json
