@@ -155,7 +155,7 @@ _ENTRIES = (
     KernelEntry(
         name="linear",
         number=0,
-        formula="<x, y>",
+        formula="x'y",
         core=_core.KernelType.linear,
         reads=_core.KernelInput.products,
         parameters=(),
@@ -167,7 +167,7 @@ _ENTRIES = (
     KernelEntry(
         name="poly",
         number=1,
-        formula="(gamma <x, y> + coef0)^degree",
+        formula="(gamma x'y + coef0)^degree",
         core=_core.KernelType.poly,
         reads=_core.KernelInput.products,
         parameters=("degree", "gamma", "coef0"),
@@ -192,7 +192,7 @@ _ENTRIES = (
     KernelEntry(
         name="sigmoid",
         number=3,
-        formula="tanh(gamma <x, y> + coef0)",
+        formula="tanh(gamma x'y + coef0)",
         core=_core.KernelType.sigmoid,
         reads=_core.KernelInput.products,
         parameters=("gamma", "coef0"),
