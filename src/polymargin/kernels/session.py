@@ -39,6 +39,7 @@ class KernelSession:
         self._kept = np.empty((room, len(self._rows)))  # a row for each kept column; memory is taken when it is written
         self._place = np.full(len(order), -1)  # of an example's column there
         self._used = 0
+        self._every = np.arange(len(self._rows))
 
     @property
     def kept_bytes(self) -> int:
@@ -62,12 +63,14 @@ class KernelSession:
     def product(self, columns: Ints, coefficients: Floats) -> Floats:
         """Return ``K[:, columns] @ coefficients``."""
         self._keep(columns)
-        kept = self._place[columns] >= 0
-        out: Floats = self._kept[self._place[columns[kept]]].T @ coefficients[kept]
-        rest = np.flatnonzero(~kept)
-        every = np.arange(len(self._rows))
-        for some in self._parts(rest, len(every)):
-            out = out + self.block(every, columns[some]) @ coefficients[some]
+        place = self._place[columns]
+        kept = place >= 0
+        if kept.all():
+            whole: Floats = self._kept[place].T @ coefficients
+            return whole
+        out: Floats = self._kept[place[kept]].T @ coefficients[kept]
+        for some in self._parts(np.flatnonzero(~kept), len(self._rows)):
+            out = out + self.block(self._every, columns[some]) @ coefficients[some]
         return out
 
     def transposed_product(self, rows: Ints, coefficients: Floats) -> Floats:
@@ -94,11 +97,10 @@ class KernelSession:
     def _keep(self, columns: Ints) -> None:
         """Compute and keep those columns that are new, as far as there is room."""
         new = columns[self._place[columns] < 0][: len(self._kept) - self._used]
-        every = np.arange(len(self._rows))
-        for part in self._parts(new, len(every)):
-            places = np.arange(self._used, self._used + len(part))
-            self._kept[places] = self._computed(every, part).T
-            self._place[part] = places
+        for part in self._parts(new, len(self._rows)):
+            end = self._used + len(part)
+            self._kept[self._used : end] = self._computed(self._every, part).T
+            self._place[part] = np.arange(self._used, end)
             self._used += len(part)
 
     def _parts(self, numbers: Ints, height: int) -> Iterator[Ints]:

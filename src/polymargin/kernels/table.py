@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -63,12 +64,12 @@ class KernelEntry:
         if self.onnx is not None and (self.onnx_term is None) != (self.term is None):
             raise ValueError(f"kernel {self.name!r}: ONNX needs the term too")
 
-    @property
+    @cached_property
     def needs_gamma(self) -> bool:
         """Whether gamma has to be resolved to a number."""
         return "gamma" in self.parameters
 
-    @property
+    @cached_property
     def precomputed(self) -> bool:
         """Whether kernel values are given in the place of examples."""
         return self.reads is _core.KernelInput.matrix
