@@ -33,7 +33,7 @@ class KernelSession:
         self._columns = order  # as rows of X,
         self._rows = order if rows is None else order[rows]
         self._symmetric = kernel.in_core and rows is None
-        self.evaluations = 0  # kernel values computed so far
+        self.evaluations: int = 0  # kernel values computed so far
         self._whole = self._whole_matrix(budget_bytes, square=rows is None)
         room = 0 if self._whole is not None else min(len(order), budget_bytes // max(1, 8 * len(self._rows)))
         self._kept = np.empty((room, len(self._rows)))  # a row for each kept column; memory is taken when it is written
