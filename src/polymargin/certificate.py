@@ -277,9 +277,9 @@ def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) ->
     primal = dual = broken = 0.0
     problems = machine._problems(training.bounds)
     for p, members in enumerate(machine._members(owner, n_classes)):
-        begin, end, second_begin, second_end, positive_begin, positive_end = problems[p]
-        examples = np.concatenate([np.arange(begin, end), np.arange(second_begin, second_end)])
-        sign = np.where((examples >= positive_begin) & (examples < positive_end), 1.0, -1.0)
+        ranges = problems[slice(*np.searchsorted(problems[:, 0], [p, p + 1]))]
+        examples = np.concatenate([np.arange(begin, end) for _, begin, end, _ in ranges])
+        sign = np.repeat(ranges[:, 3], ranges[:, 2] - ranges[:, 1]).astype(np.float64)
         rows = machine._coefficient_rows(np.full(len(members), p), owner[members], n_classes)
         values = coefficients[rows, members][:, None]
         beta = _spread(training, machine.support_[members], values)[examples, 0]

@@ -3,7 +3,7 @@
 #include <variant>
 #include <vector>
 
-#include "machine/storage.hpp"
+#include "machine/kernel_session.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/weston_watkins.hpp"
 #include "solver/decomposition.hpp"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin import _core
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
 from polymargin.formulations.solution import BinarySolution, Floats, Ints, TrainingSet
 from polymargin.kernels.kernel import Kernel
@@ -33,7 +34,7 @@ class BinaryMachine(KernelMachine):
 
     @abstractmethod
     def _problems(self, bounds: Ints) -> Ints:
-        """Return the problems, a row each: begin and end of two ranges of examples and of the positive ones."""
+        """Return the problems as signed ranges of examples: rows (problem, begin, end, sign)."""
 
     @abstractmethod
     def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:
@@ -52,13 +53,18 @@ class BinaryMachine(KernelMachine):
         return 1.0
 
     def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
-        problems = self._problems(training.bounds)
+        problems = _core.BinaryProblems(self._problems(training.bounds))
         start = self._previous(training, classes) if self.warm_start else None
         folds = self._folds(kernel.examples(X), training)
 
-        def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
+        def train(
+            budget_bytes: int, threads: int, tolerance: float, max_iterations: int, **limits: Any
+        ) -> _core.BinaryResults:
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
-            return session.train(problems, training.upper, start, folds, kernel.refine, tolerance, **limits)
+            settings = _core.BinarySettings(tolerance=tolerance, max_iterations=max_iterations)
+            return session.train_binary(
+                problems, training.upper, settings, start=start, folds=folds, refine=kernel.refine, **limits
+            )
 
         solution = self._run(X, y, len(problems), train, BinarySolution, training, classes)
         refuse_inseparable(solution)
@@ -76,8 +82,15 @@ class BinaryMachine(KernelMachine):
         self.intercept_ = sign * solution.intercept
         self.n_iter_ = solution.iterations.astype(np.int64)
 
-    def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Ints, Floats] | None:
+    def _previous(self, training: TrainingSet, classes: NDArray[Any]) -> _core.BinaryStart | None:
         """Return the last solution, made feasible for these bounds, as a start; None if it does not fit."""
+        previous = self._previous_coefficients(training, classes)
+        return None if previous is None else _core.BinaryStart(*previous)
+
+    def _previous_coefficients(
+        self, training: TrainingSet, classes: NDArray[Any]
+    ) -> tuple[Ints, Ints, Floats] | None:
+        """Return the coefficients of the last solution, made feasible for these bounds, problem after problem."""
         example = self._previous_examples(training, classes)
         if example is None:
             return None

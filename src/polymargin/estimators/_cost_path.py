@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils import gen_batches
 from polymargin import _core
 from polymargin.estimators._binary import CostPathMachine
 from polymargin.estimators._machine import checked_weights
-from polymargin.formulations.solution import BinarySolution, Floats, Ints
+from polymargin.formulations.solution import Floats, Ints
 from polymargin.kernels.kernel import Kernel
 from polymargin.support.memory import budget_bytes
 from polymargin.support.threads import for_each, thread_count
@@ -84,7 +85,7 @@ def classes_for_costs(
     for batch in gen_batches(len(complete), max(1, _SOLUTION_BYTES // family.solution_bytes)):
         share = partial(_share, report, batch.start / len(complete), (batch.stop - batch.start) / len(complete))
         parts = zip(complete[batch], family.solve(session, weight[batch], share), strict=True)
-        solved = [(d, part) for d, part in parts if part.stop_reason == "converged"]
+        solved = [(d, part) for d, part in parts if part.stop_reason is _core.Status.converged]
         tests = [(divisions[d].test, part) for d, part in solved]
         for (d, _), answer in zip(solved, family.decide(session, tests), strict=True):
             answers[d] = answer
@@ -113,13 +114,12 @@ class _Family:
         self.order = np.argsort(self.codes, kind="stable").astype(np.int64)
         self.place = np.argsort(self.order)
         bounds = np.searchsorted(self.codes[self.order], np.arange(len(machine.classes_) + 1)).astype(np.int64)
-        self.problems = machine._problems(bounds)
+        self.problems = _core.BinaryProblems(machine._problems(bounds))
 
     @property
     def solution_bytes(self) -> int:
         """The most memory that the solutions of one division can take."""
-        begin_end = self.problems[:, :4]
-        return 16 * len(self.costs) * int((begin_end[:, 1::2] - begin_end[:, ::2]).sum())
+        return 16 * len(self.costs) * int(self.problems.sizes.sum())
 
     def has_all_classes(self, division: Division) -> bool:
         """Whether there are examples of every class to train on."""
@@ -140,22 +140,24 @@ class _Family:
             _core.Data.precomputed(self.K),
             Kernel("precomputed", 0.0, 0.0, 0).spec,
             self.order,
-            largest,
-            tolerance,
-            True,
-            budget_bytes(self.machine.cache_size, 8 * len(self.order) ** 2 + 1_000_000),
-            self.threads,
-            rough=self.K.dtype == np.float32,
+            _core.Exactness(largest_cost_bound=largest, tolerance=tolerance, rough=self.K.dtype == np.float32),
+            _core.Resources(
+                budget_bytes=budget_bytes(self.machine.cache_size, 8 * len(self.order) ** 2 + 1_000_000),
+                threads=self.threads,
+                whole=True,
+            ),
         )
 
-    def solve(self, session: _core.KernelSession, weight: Floats, progress: Any) -> list[BinarySolution]:
+    def solve(self, session: _core.KernelSession, weight: Floats, progress: Any) -> list[_core.BinaryResults]:
         """Return the solutions for each row of weights."""
-        limits = float(self.machine.tol), int(self.machine.max_iter)
-        raw = session.train_paths(self.problems, weight, np.asarray(self.costs), *limits, progress)
-        return BinarySolution.of(raw).parts(len(weight))
+        settings = _core.BinarySettings(tolerance=float(self.machine.tol), max_iterations=int(self.machine.max_iter))
+        costs = np.asarray(self.costs)
+        results = session.train_paths(self.problems, weight, costs, settings, progress=progress)
+        ends = range(0, len(results) + 1, len(self.problems) * len(costs))
+        return [results.part(first, last) for first, last in pairwise(ends)]
 
     def decide(
-        self, session: _core.KernelSession, tests: list[tuple[Ints, BinarySolution]]
+        self, session: _core.KernelSession, tests: list[tuple[Ints, _core.BinaryResults]]
     ) -> Iterator[list[NDArray[Any]]]:
         """Yield the classes, (n_costs, n_rows) for each decision, that each solution gives to its rows."""
         classes = self.machine.classes_
@@ -164,18 +166,17 @@ class _Family:
 
         def work(t: int) -> None:
             rows, solution = tests[t]
-            at_once = max(1, _SCORES_AT_ONCE // len(solution.intercept))
+            at_once = max(1, _SCORES_AT_ONCE // len(solution))
             parts = [self._decided(session, rows[part], solution, threads) for part in gen_batches(len(rows), at_once)]
             decided[t] = [np.concatenate(by_decision) for by_decision in zip(*parts, strict=True)]
 
         for_each(work, range(len(tests)), max(1, min(self.threads, len(tests))))
         return ([classes[each].T for each in by_decision] for by_decision in decided)
 
-    def _decided(self, session: _core.KernelSession, rows: Ints, solution: BinarySolution, threads: int) -> list[Ints]:
+    def _decided(self, session: _core.KernelSession, rows: Ints, solution: _core.BinaryResults, threads: int) -> list[Ints]:
         """Return the numbers of the classes that machines of each cost give to each row, (n_rows, n_costs)."""
         scores = np.empty((len(self.problems), len(rows), len(self.costs)))
-        of_solution = (solution.starts, solution.support, solution.beta, solution.intercept)
-        session.path_scores(rows, self.problems, *of_solution, scores, threads)
+        session.path_scores(rows, self.problems, solution, scores, threads)
         scores *= self.machine._sign(len(self.machine.classes_))
         values = scores.reshape(len(scores), -1).T
         return [decider._decide_all(values).reshape(len(rows), -1) for decider in self.deciders]

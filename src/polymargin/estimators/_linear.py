@@ -41,6 +41,13 @@ class LinearSolution(Solution):
     solver: str
 
 
+def core_loss(name: str, margin: float) -> _core.WestonWatkins | _core.CrammerSinger | _core.OneVsRest:
+    """Return a loss as the core knows it."""
+    if name == "weston-watkins":
+        return _core.WestonWatkins(margin)
+    return _core.CrammerSinger() if name == "crammer-singer" else _core.OneVsRest()
+
+
 def chosen_solver(machine: Any, n_samples: int) -> str:
     """Return the solver that ``machine.solver`` means for so many examples, or raise if it cannot be."""
     linear = isinstance(machine.kernel, str) and machine.kernel == "linear"
@@ -67,32 +74,28 @@ def solve_linear(
     n_columns: int,
     loss: tuple[str, float],
     solver: str,
-    start: tuple[Ints, Floats, Floats] | None,
+    start: _core.RowStart | None,
 ) -> LinearSolution:
     """Solve without kernel values; a label that is no column is an example of no class."""
 
     # There are no kernel values to keep, so the budget goes unused.
-    def in_core(budget_bytes: int, **options: Any) -> dict[str, Any]:
-        raw = _core.train_linear(
-            core_data(X),
-            training.order,
-            training.upper,
-            labels,
-            n_columns,
-            loss[0],
-            loss[1],
-            machine.bias,
-            start,
-            method=solver,
+    def in_core(budget_bytes: int, tolerance: float, max_iterations: int, **options: Any) -> dict[str, Any]:
+        settings = _core.LinearSettings(
+            method=_core.LinearMethod[solver.replace("-", "_")],
+            gap=tolerance,
+            max_visits=max_iterations,
             seed=seed_of(machine.random_state),
             **machine._heuristics,
-            **options,
         )
-        # Popped: SciPy keeps narrower copies of the indices.
-        entries = (raw.pop("coefficients"), raw.pop("columns"), raw.pop("starts"))
-        raw["coefficients"] = sp.csr_array(entries, shape=(len(training.order), n_columns))
-        raw["weights"] = raw["weights"].reshape(X.shape[1], n_columns)
-        return raw | {"solver": solver}
+        bias = _core.Bias[machine.bias or "none"]
+        problem = _core.LinearProblem(core_loss(*loss), bias, training.upper, labels, n_columns)
+        result = _core.train_linear(core_data(X), training.order, problem, settings, start=start, **options)
+        names = ("weights", "intercept", "primal", "dual", "violation", "status")
+        answer = {name: getattr(result, name) for name in names}
+        entries = (result.coefficients, result.columns, result.starts)
+        answer |= {"iterations": result.visits, "evaluations": 0, "solver": solver}
+        del result  # SciPy keeps narrower copies of the indices
+        return answer | {"coefficients": sp.csr_array(entries, shape=(len(training.order), n_columns))}
 
     def by_planes(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
         rows = X[training.order]
@@ -139,14 +142,14 @@ class LinearSolverMixin:
         self.solver_used_ = solution.solver
         self._linear_weights = solution.weights
 
-    def _previous_rows(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Floats, Floats] | None:
+    def _previous_rows(self, training: TrainingSet, classes: NDArray[Any]) -> _core.RowStart | None:
         """Return the last solution as a start, which the core makes feasible; None if it does not fit."""
         example = self._previous_examples(training, classes)  # type: ignore[attr-defined]
         if example is None:
             return None
         known = example >= 0
         rows = np.ascontiguousarray(dense(self.dual_coef_.T[known]))
-        return example[known], rows.ravel(), np.ascontiguousarray(self._intercepts)  # type: ignore[attr-defined]
+        return _core.RowStart(example[known], rows, np.ascontiguousarray(self._intercepts))  # type: ignore[attr-defined]
 
     def _forget_linear(self) -> None:
         """After a fit on kernel values the weights of an earlier one are of no use."""

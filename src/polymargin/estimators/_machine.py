@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import cache, partial, wraps
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -312,7 +313,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         X: Matrix,
         y: NDArray[Any],
         n_tasks: int | None,
-        train: Callable[..., dict[str, Any]],
+        train: Callable[..., Any],
         kind: type[Answer],
         training: TrainingSet,
         classes: NDArray[Any],
@@ -326,8 +327,8 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         """
         tasks = FitTasks(self, X, y, n_tasks)
 
-        def fitted(answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-            return self._fitted_attributes(X, training, classes, kind.of(answer()))
+        def fitted(answer: Callable[[], Any]) -> dict[str, Any]:
+            return self._fitted_attributes(X, training, classes, kind.of(_as_result(answer)()))
 
         with progress_bar(type(self).__name__, self.verbose, measure) as bar, one_blas_thread():
 
@@ -343,7 +344,7 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
                 state = None if answer is None else partial(fitted, answer)
                 return tasks.report(done, state) and not (self._stop is not None and self._stop.is_set())
 
-            raw = train(
+            raw = _as_result(train)(
                 tolerance=float(self.tol),
                 max_iterations=int(self.max_iter),
                 time_limit=float("inf") if self.time_limit is None else float(self.time_limit),
@@ -352,9 +353,9 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
                 progress=progress if bar is not None or tasks.listening or self._stop is not None else None,
             )
             if bar is not None:
-                left = raw["violation"] if measure == "violation" else relative_gap(raw["primal"], raw["dual"])
-                bar(n_tasks or 1, n_tasks or 1, int(np.sum(raw["iterations"])), float(np.max(left)))
-        tasks.end(raw.get("n_solved", n_tasks), partial(fitted, lambda: raw))
+                left = raw.violation if measure == "violation" else relative_gap(raw.primal, raw.dual)
+                bar(n_tasks or 1, n_tasks or 1, int(np.sum(raw.iterations)), float(np.max(left)))
+        tasks.end(getattr(raw, "n_solved", n_tasks), partial(fitted, lambda: raw))
         return kind.of(raw)
 
     def _fitted_attributes(
@@ -548,6 +549,16 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             members, coefficients = self._terms(int(column))
             sums = ordered_sums(values[np.ix_(which, members)], coefficients)
             scores[rows[which], column] = sums + self._intercepts[column]
+
+
+def _as_result(train: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose answer has attributes, as results of the core do."""
+
+    def result(**options: Any) -> Any:
+        answer = train(**options)
+        return SimpleNamespace(**answer) if isinstance(answer, dict) else answer
+
+    return result
 
 
 def checked_weights(sample_weight: Any, X: Matrix) -> Floats:

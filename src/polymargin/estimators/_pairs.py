@@ -64,9 +64,14 @@ def all_pairs(n_classes: int) -> PairLayout:
 
 
 def pair_problems(pairs: Ints, bounds: Ints) -> Ints:
-    """Return the binary problems of some pairs, the first class being positive."""
-    i, j = pairs.T
-    return np.column_stack([bounds[i], bounds[i + 1], bounds[j], bounds[j + 1], bounds[i], bounds[i + 1]])
+    """Return the binary problems of some pairs: rows (problem, begin, end, sign), the first class being positive."""
+    classes = pairs.ravel()
+    table = np.empty((len(classes), 4), dtype=np.int64)
+    table[:, 0] = np.arange(len(classes)) // 2
+    table[:, 1] = bounds[classes]
+    table[:, 2] = bounds[classes + 1]
+    table[::2, 3], table[1::2, 3] = 1, -1
+    return table
 
 
 class PairMachine(BinaryMachine):

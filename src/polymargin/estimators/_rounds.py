@@ -91,7 +91,7 @@ class PairRounds:
         session: _core.KernelSession,
         training: TrainingSet,
         probes: Probes,
-        starts: dict[tuple[int, int], tuple[Ints, Ints, Floats]],
+        starts: dict[tuple[int, int], _core.BinaryStart],
         most: int,
         *,
         refine: bool,
@@ -108,7 +108,7 @@ class PairRounds:
             progress,
         )
         self._deadline = time.perf_counter() + time_limit
-        self._raw: list[dict[str, Any]] = []
+        self._raw: list[_core.BinaryResults] = []
         self._pairs: list[Ints] = []
         self._rows: list[Floats] = []
         self._distances: list[float] = []  # the least between columns, after each round
@@ -121,26 +121,24 @@ class PairRounds:
 
     def train(self, pair: Ints) -> Floats:
         """Train a pair and return its row of the decision matrix."""
-        raw = self._session.train(
-            pair_problems(pair[None, :], self._training.bounds),
+        raw = self._session.train_binary(
+            _core.BinaryProblems(pair_problems(pair[None, :], self._training.bounds)),
             self._training.upper,
-            self._starts.get((int(pair[0]), int(pair[1]))),
-            None,
-            self._refine,
-            self._tolerance,
-            self._max_iterations,
-            max(self._deadline - time.perf_counter(), 1e-9),
-            self._report if self._progress is not None else None,
+            _core.BinarySettings(tolerance=self._tolerance, max_iterations=self._max_iterations),
+            start=self._starts.get((int(pair[0]), int(pair[1]))),
+            refine=self._refine,
+            time_limit=max(self._deadline - time.perf_counter(), 1e-9),
+            progress=self._report if self._progress is not None else None,
         )
         self._raw.append(raw)
         self._pairs.append(pair)
-        self._rows.append(self._probes.shares(raw["support"], raw["beta"], float(raw["intercept"][0])))
+        self._rows.append(self._probes.shares(raw.support, raw.beta, float(raw.intercept[0])))
         return self._rows[-1]
 
     def end_round(self, distance: float) -> None:
         """Note the least distance between the columns so far, report, and look at the limits."""
         self._distances.append(distance)
-        status, violation = self._raw[-1]["status"][0], float(self._raw[-1]["violation"][0])
+        status, violation = self._raw[-1].stop_reason.name, float(self._raw[-1].violation[0])
         if status in ("stopped", "time_limit", "unbounded"):
             self._cut_short = [status]
         elif not self._report(0, 1, 0, violation, self.answer) and self.go_on:
@@ -152,19 +150,19 @@ class PairRounds:
         """Pass on the progress of one pair as that of all; False if a stop is asked for."""
         if self._progress is None:
             return True
-        before = sum(int(raw["iterations"][0]) for raw in self._raw)
+        before = sum(int(raw.iterations[0]) for raw in self._raw)
         return self._progress(len(self._raw), self._most, before + iterations, violation, answer)
 
     def answer(self) -> dict[str, Any]:
         """Return all pairs side by side, as the core would, with the decision matrix."""
         together = {
-            name: np.concatenate([raw[name] for raw in self._raw])
+            name: np.concatenate([getattr(raw, name) for raw in self._raw])
             for name in ("support", "beta", "held_out", "intercept", "primal", "dual", "violation", "iterations")
         }
         return together | {
-            "starts": np.cumsum([0] + [len(raw["support"]) for raw in self._raw]),
-            "status": [raw["status"][0] for raw in self._raw] + self._cut_short,
-            "evaluations": sum(raw["evaluations"] for raw in self._raw) + self._probes.evaluations,
+            "starts": np.cumsum([0] + [len(raw.support) for raw in self._raw]),
+            "status": [raw.stop_reason.name for raw in self._raw] + self._cut_short,
+            "evaluations": sum(raw.evaluations for raw in self._raw) + self._probes.evaluations,
             "pairs": np.array(self._pairs),
             "decision_matrix": np.array(self._rows),
             "distances": np.array(self._distances),

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from polymargin import _core
 from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._linear import (
+    core_loss,
     LINEAR_KEPT,
     LINEAR_SOLVERS,
     LinearSolution,
@@ -107,10 +109,14 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         if solver in LINEAR_SOLVERS:
             return solve_linear(self, X, y, training, classes, labels, len(classes), self._loss(), solver, start)
 
-        def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
+        def train(
+            budget_bytes: int, threads: int, tolerance: float, max_iterations: int, **limits: Any
+        ) -> _core.JointResult:
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
-            problem = training.upper, labels, len(classes), *self._loss(), self.bias, start
-            return session.train_together(*problem, gap=0.0, refine=kernel.refine, tolerance=tolerance, **limits)
+            bias = _core.Bias[self.bias or "none"]
+            problem = _core.JointProblem(core_loss(*self._loss()), bias, training.upper, labels, len(classes))
+            settings = _core.JointSettings(tolerance=tolerance, max_iterations=max_iterations)
+            return session.train_joint(problem, settings, start=start, refine=kernel.refine, **limits)
 
         solution = self._run(X, y, 1, train, TogetherSolution, training, classes)
         refuse_inseparable(solution)
@@ -122,7 +128,7 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
             return self._store_linear(X, training, solution)
         self._forget_linear()
         self._store_support(X, training, solution.support, solution)
-        self.dual_coef_ = np.ascontiguousarray(solution.rows.reshape(-1, training.n_classes).T)
+        self.dual_coef_ = np.ascontiguousarray(solution.rows.T)
         self._store_intercepts(solution.intercept)
 
     def _shape(self, n_classes: int) -> tuple[int, int]:

@@ -161,10 +161,10 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
     def _problems(self, bounds: Ints) -> Ints:
         n_classes = len(bounds) - 1
         positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-        zero = np.zeros_like(positive)
-        return np.column_stack([zero, zero + bounds[-1], zero, zero, bounds[positive], bounds[positive + 1]]).astype(
-            np.int64
-        )
+        ends = np.column_stack([0 * positive, bounds[positive], bounds[positive + 1], 0 * positive + bounds[-1]])
+        number, signs = np.repeat(np.arange(len(positive)), 3), np.tile([-1, 1, -1], len(positive))
+        table = np.column_stack([number, ends[:, :-1].ravel(), ends[:, 1:].ravel(), signs]).astype(np.int64)
+        return table[table[:, 1] < table[:, 2]]
 
     def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:
         return problem

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from polymargin import _core
 from polymargin.decision import ColumnDistances, column_scores, pair_answers, pair_list
 from polymargin.decision.nearest_column import tied_rows
 from polymargin.estimators._documentation import with_shared_documentation
@@ -231,13 +232,13 @@ class UncertaintySVC(PairMachine):
 
     def _pair_starts(self, training: TrainingSet, classes: NDArray[Any]) -> dict[tuple[int, int], Any]:
         """Return the last solution of each pair that was trained, as starts."""
-        previous = self._previous(training, classes) if self.warm_start else None
+        previous = self._previous_coefficients(training, classes) if self.warm_start else None
         if previous is None:
             return {}
         starts, support, beta = previous
         parts = (slice(*ends) for ends in pairwise(starts))
         return {
-            (int(i), int(j)): (np.array([0, len(support[part])]), support[part], beta[part])
+            (int(i), int(j)): _core.BinaryStart(np.array([0, len(support[part])]), support[part], beta[part])
             for (i, j), part in zip(self.pairs_, parts, strict=True)
         }
 

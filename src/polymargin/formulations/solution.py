@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-_OF_EACH_PROBLEM = ("primal", "dual", "violation", "iterations", "status", "intercept")
 _ROUNDING = 1e-9  # of sums over many examples, relative
 
 Ints = NDArray[np.int64]
@@ -57,9 +56,10 @@ class Solution:
     evaluations: int
 
     @classmethod
-    def of(cls, raw: dict[str, Any]) -> Self:
-        """Take from the core's answer what belongs here."""
-        return cls(**{field.name: raw[field.name] for field in fields(cls)})
+    def of(cls, result: Any) -> Self:
+        """Take from the core's result what belongs here; a status becomes its name."""
+        values = {field.name: getattr(result, field.name) for field in fields(cls)}
+        return cls(**values | {"status": _names(values["status"])})
 
     @property
     def stop_reason(self) -> str:
@@ -92,22 +92,6 @@ class BinarySolution(Solution):
         """The problem that each coefficient belongs to."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
-    def parts(self, count: int) -> list[Self]:
-        """Return the solutions of equally many problems each, in their order; held-out values are left out."""
-        n_problems = len(self.intercept) // count
-        return [self._part(slice(n_problems * i, n_problems * (i + 1))) for i in range(count)]
-
-    def _part(self, which: slice) -> Self:
-        begin, end = self.starts[which.start], self.starts[which.stop]
-        return replace(
-            self,
-            **{name: getattr(self, name)[which] for name in _OF_EACH_PROBLEM},
-            starts=self.starts[which.start : which.stop + 1] - begin,
-            support=self.support[begin:end],
-            beta=self.beta[begin:end],
-            held_out=self.held_out[:0],
-        )
-
 
 @dataclass(frozen=True)
 class TogetherSolution(Solution):
@@ -116,6 +100,11 @@ class TogetherSolution(Solution):
     support: Ints
     rows: Floats
     intercept: Floats
+
+
+def _names(status: Any) -> Any:
+    """Return what users know a status of the core by, or those of a list."""
+    return [_names(each) for each in status] if isinstance(status, list) else getattr(status, "name", status)
 
 
 def relative_gap(primal: float, dual: float) -> float:

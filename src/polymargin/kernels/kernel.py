@@ -80,7 +80,11 @@ class Kernel:
     ) -> _core.KernelSession:
         """Return what trains on these rows of X, exact enough for bounds up to ``largest``."""
         return _core.KernelSession(
-            self.training_data(X), self.spec, order, largest, tolerance, False, budget_bytes, threads
+            self.training_data(X),
+            self.spec,
+            order,
+            _core.Exactness(largest_cost_bound=largest, tolerance=tolerance),
+            _core.Resources(budget_bytes=budget_bytes, threads=threads),
         )
 
     def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
@@ -192,12 +196,10 @@ class SharedKernel(Kernel):
                 self.training_data(X),
                 self.spec,
                 order,
-                self.largest,
-                self.tolerance,
-                True,
-                budget_bytes,
-                threads,
-                rough=X.dtype == np.float32,
+                _core.Exactness(
+                    largest_cost_bound=self.largest, tolerance=self.tolerance, rough=X.dtype == np.float32
+                ),
+                _core.Resources(budget_bytes=budget_bytes, threads=threads, whole=True),
             ),
         )
 

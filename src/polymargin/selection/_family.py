@@ -80,7 +80,9 @@ class KernelFamily:
 def _single_suffices(X: Matrix, kernel: Kernel, largest: float, tolerance: float) -> bool:
     """Whether rounding neither disturbs the solver nor hides by how much the values of a kernel differ."""
     size = float(np.max(np.abs(kernel.diagonal(X, np.arange(X.shape[0])))))
-    if not _core.single_precision_suffices(size, largest, tolerance, rough=True):
+    if not _core.single_precision_suffices(
+        size, _core.Exactness(largest_cost_bound=largest, tolerance=tolerance, rough=True)
+    ):
         return False
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], _SAMPLE)).astype(np.int64))
     spread = float(np.std(kernel.matrix(X, rows, X[rows], rows, 1)))

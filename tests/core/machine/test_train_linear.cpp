@@ -6,7 +6,7 @@
 #include "check.hpp"
 #include "fixtures.hpp"
 #include "linear_problems.hpp"
-#include "machine/train.hpp"
+#include "machine/train_binary.hpp"
 #include "plain_blas.hpp"
 #include "plain_losses.hpp"
 
@@ -231,7 +231,7 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
         Control control(kPatience);
         if (std::holds_alternative<OneVsRest>(loss)) {
             // The binary machines want the classes one after the other.
-            TrainRequest binary;
+            BinaryRequest binary;
             binary.data = problem.x.dense();
             binary.kernel = {.type = KernelType::linear};
             binary.budget_bytes = Index{1} << 30;
@@ -241,16 +241,17 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
                 for (Index i = 0; i < problem.size(); ++i) {
                     if (problem.labels[i] != m) continue;
                     binary.order.push_back(problem.order[i]);
-                    binary.upper.push_back(problem.upper[i]);
+                    binary.cost_bounds.push_back(problem.upper[i]);
                 }
                 classes.push_back({begin, std::ssize(binary.order)});
             }
             for (const Range& positive : classes) {
-                binary.problems.push_back({.segments = {{0, problem.size()}}, .positive = positive});
+                binary.problems.push_back(audit::against_rest(positive, {0, problem.size()}));
             }
             binary.settings.tolerance = 1e-8;
             double dual = 0.0;
-            for (const auto& result : train(binary, plain::blas(), control).results) dual += result.objectives.dual;
+            for (const auto& result : train_binary(binary, plain::blas(), control).results)
+                dual += result.objectives.dual;
             CHECK_CLOSE(report.objectives.dual, dual, 1e-6 * dual);
             return;
         }

@@ -5,7 +5,7 @@
 #include "audit.hpp"
 #include "check.hpp"
 #include "fixtures.hpp"
-#include "machine/train.hpp"
+#include "machine/train_binary.hpp"
 #include "plain_losses.hpp"
 
 using namespace polymargin;
@@ -135,13 +135,13 @@ TEST(two_classes_together_are_the_binary_machine) {
     // With w_1 = -w_2, Weston-Watkins with the margin 2 has twice the binary objective; Crammer-Singer has half the
     // margin.
     const Data data(2, 60, 282);
-    TrainRequest binary;
+    BinaryRequest binary;
     static_cast<TrainingData&>(binary) = request_for(data, WestonWatkins(), BiasKind::free);
-    binary.upper = data.upper;
+    binary.cost_bounds = data.upper;
     binary.problems = audit::all_pairs(2, 60);
     binary.settings.tolerance = 1e-8;
     Control control(kPatience);
-    const auto pair = train(binary, plain::blas(), control).results[0];
+    const auto pair = train_binary(binary, plain::blas(), control).results[0];
     const auto ww = run(request_for(data, WestonWatkins(), BiasKind::free, 1e-7));
     CHECK_CLOSE(ww.objectives.dual, 2 * pair.objectives.dual, 1e-5 * pair.objectives.dual);
     CHECK_CLOSE((ww.intercept[0] - ww.intercept[1]) / 2, pair.intercept, 1e-4);

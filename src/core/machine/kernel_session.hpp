@@ -19,20 +19,24 @@
 
 namespace polymargin {
 
-/// What every machine trains on, and what it may take.
-struct TrainingData {
-    DataView data;
-    KernelSpec kernel;
-    std::vector<Index> order;  ///< rows of `data` sorted by class; the engine's numbering
-    Index budget_bytes = 0;    ///< for kernel values and the ordered copy of the data
+/// What a session may take.
+struct Resources {
+    Index budget_bytes = 0;  ///< for kernel values and the ordered copy of the data
     int threads = 1;
     bool whole = false;  ///< have the whole matrix first, if it fits or is there: many problems will follow
 };
 
+/// What every machine trains on, and what it may take.
+struct TrainingData : Resources {
+    DataView data;
+    KernelSpec kernel;
+    std::vector<Index> order;  ///< rows of `data` sorted by class; the engine's numbering
+};
+
 /// What kernel values have to be exact enough for.
 struct Exactness {
-    double largest_bound = 0.0;  ///< no C_i is larger
-    double tolerance = 1e-3;     ///< no solver goes on below this violation
+    double largest_cost_bound = 0.0;  ///< no C_i is larger
+    double tolerance = 1e-3;          ///< no solver goes on below this violation
     /// Answers will be compared and thrown away. Then rounding may take more of the tolerance, though less than in
     /// LIBSVM, which keeps kernel values in single precision for every C; and small problems need not be exact to the
     /// last digit.
@@ -40,12 +44,13 @@ struct Exactness {
 
     /// What rounding may do to a gradient.
     [[nodiscard]] double accuracy() const { return (rough ? 2.0 : 0.5) * tolerance; }
-    [[nodiscard]] static Exactness of(std::span<const double> upper, double tolerance) {
-        return {.largest_bound = upper.empty() ? 0.0 : *std::max_element(upper.begin(), upper.end()),
-                .tolerance = tolerance};
+    [[nodiscard]] static Exactness of(std::span<const double> cost_bounds, double tolerance) {
+        return {
+            .largest_cost_bound = cost_bounds.empty() ? 0.0 : *std::max_element(cost_bounds.begin(), cost_bounds.end()),
+            .tolerance = tolerance};
     }
     [[nodiscard]] bool covers(const Exactness& other) const {
-        return other.largest_bound <= largest_bound && other.tolerance >= tolerance;
+        return other.largest_cost_bound <= largest_cost_bound && other.tolerance >= tolerance;
     }
 };
 
@@ -68,19 +73,19 @@ class KernelSession {
     auto run(const Control& control, Work&& work) {
         const std::lock_guard lock(mutex_);
         ThreadPool pool(training_.threads);
-        Home home = is_empty(home_) ? make_home(pool, control) : std::exchange(home_, {});
+        Store kept = is_empty(store_) ? make_store(pool, control) : std::exchange(store_, {});
         auto answer = std::visit(
             [&](auto& parts) {
                 parts->store.work_with(pool, control);
                 return work(parts->store, parts->points);
             },
-            home);
-        if (!control.stop_requested()) home_ = std::move(home);
+            kept);
+        if (!control.stop_requested()) store_ = std::move(kept);
         return answer;
     }
 
     /// Throw std::invalid_argument unless bounds and tolerance are what the session was made for.
-    void check(std::span<const double> upper, double tolerance) const;
+    void check(std::span<const double> cost_bounds, double tolerance) const;
 
     [[nodiscard]] const Blas& blas() const { return blas_; }
     [[nodiscard]] const TrainingData& training() const { return training_; }
@@ -99,18 +104,18 @@ class KernelSession {
               engine(training.kernel, points, points, blas),
               store(engine, training.budget_bytes - points.owned_bytes(), pool, control) {}
     };
-    using Home = std::variant<std::unique_ptr<Parts<float>>, std::unique_ptr<Parts<double>>>;
+    using Store = std::variant<std::unique_ptr<Parts<float>>, std::unique_ptr<Parts<double>>>;
 
-    [[nodiscard]] static bool is_empty(const Home& home) {
-        return std::visit([](const auto& parts) { return parts == nullptr; }, home);
+    [[nodiscard]] static bool is_empty(const Store& store) {
+        return std::visit([](const auto& parts) { return parts == nullptr; }, store);
     }
-    [[nodiscard]] Home make_home(ThreadPool& pool, const Control& control) const;
+    [[nodiscard]] Store make_store(ThreadPool& pool, const Control& control) const;
 
     TrainingData training_;
     Exactness exactness_;
     Blas blas_;
     std::mutex mutex_;
-    Home home_;
+    Store store_;  // empty before the first call, and after one that was stopped
 };
 
 }  // namespace polymargin

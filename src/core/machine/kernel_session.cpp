@@ -1,4 +1,4 @@
-#include "machine/storage.hpp"
+#include "machine/kernel_session.hpp"
 
 #include <sstream>
 #include <stdexcept>
@@ -38,19 +38,19 @@ void have_whole(GramStore<Real>& store, const Points<Real>& points) {
 
 }  // namespace
 
-void KernelSession::check(std::span<const double> upper, double tolerance) const {
-    if (upper.size() != training_.order.size()) {
-        throw std::invalid_argument("upper must have a bound for each example");
+void KernelSession::check(std::span<const double> cost_bounds, double tolerance) const {
+    if (cost_bounds.size() != training_.order.size()) {
+        throw std::invalid_argument("cost_bounds must have a bound for each example");
     }
-    if (!exactness_.covers(Exactness::of(upper, tolerance))) {
+    if (!exactness_.covers(Exactness::of(cost_bounds, tolerance))) {
         std::ostringstream message;
-        message << "the session was made for bounds up to " << exactness_.largest_bound << " and tolerances from "
-                << exactness_.tolerance << " on";
+        message << "the session was made for cost bounds up to " << exactness_.largest_cost_bound
+                << " and tolerances from " << exactness_.tolerance << " on";
         throw std::invalid_argument(message.str());
     }
 }
 
-KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& control) const {
+KernelSession::Store KernelSession::make_store(ThreadPool& pool, const Control& control) const {
     const Workers workers{&pool, &control};
     const auto shift = centre(training_.data, training_.order, training_.kernel, workers);
     const auto parts = [&]<class Real>(Points<Real> points) {
@@ -60,7 +60,7 @@ KernelSession::Home KernelSession::make_home(ThreadPool& pool, const Control& co
     };
     if (exactness_.rough || static_cast<Index>(training_.order.size()) > kSmallProblem) {
         auto points = make_points<float>(training_, shift, workers);
-        if (single_precision_suffices(training_.kernel, points.max_norm(), exactness_.largest_bound,
+        if (single_precision_suffices(training_.kernel, points.max_norm(), exactness_.largest_cost_bound,
                                       exactness_.accuracy())) {
             return parts(std::move(points));
         }

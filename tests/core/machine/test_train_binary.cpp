@@ -1,4 +1,4 @@
-#include "machine/train.hpp"
+#include "machine/train_binary.hpp"
 
 #include <stdexcept>
 
@@ -33,29 +33,29 @@ struct Data {
     }
 };
 
-TrainRequest request_for(const Data& data, const DataView& view, const KernelSpec& kernel,
-                         std::vector<BinaryProblem> problems) {
-    TrainRequest request;
+BinaryRequest request_for(const Data& data, const DataView& view, const KernelSpec& kernel,
+                          std::vector<BinaryProblem> problems) {
+    BinaryRequest request;
     request.data = view;
     request.kernel = kernel;
     request.order = data.order;
-    request.upper = data.upper;
+    request.cost_bounds = data.upper;
     request.problems = std::move(problems);
     request.budget_bytes = kAmple;
     return request;
 }
 
-TrainReport run(const TrainRequest& request) {
+BinaryReport run(const BinaryRequest& request) {
     Control control(kPatience);
-    return train(request, plain::blas(), control);
+    return train_binary(request, plain::blas(), control);
 }
 
-void check_report(const TrainRequest& request, const Matrix& gram, const TrainReport& report, double rounding) {
+void check_report(const BinaryRequest& request, const Matrix& gram, const BinaryReport& report, double rounding) {
     CHECK(report.results.size() == request.problems.size());
     CHECK(report.evaluations > 0);
     for (std::size_t p = 0; p < request.problems.size(); ++p) {
-        audit::check_solved(request.problems[p], request.upper, gram, report.results[p], request.settings.tolerance,
-                            rounding);
+        audit::check_solved(request.problems[p], request.cost_bounds, gram, report.results[p],
+                            request.settings.tolerance, rounding);
     }
 }
 
@@ -83,7 +83,7 @@ TEST(small_problems_are_polished) {
     const auto request = request_for(data, data.x.dense(), kernel, audit::all_pairs(3, 60));
     const auto report = run(request);
     for (std::size_t p = 0; p < 3; ++p) {
-        const auto a = audit::examine(request.problems[p], request.upper, gram, report.results[p]);
+        const auto a = audit::examine(request.problems[p], request.cost_bounds, gram, report.results[p]);
         CHECK(a.violation <= 1e-10);
         CHECK((a.primal - a.dual) / a.dual <= 1e-10);
     }
@@ -184,30 +184,31 @@ TEST(a_cancelled_training_stops) {
     const auto request = request_for(data, data.x.dense(), {.type = KernelType::rbf}, audit::all_pairs(3, 60));
     Control control;
     control.cancel();
-    for (const auto& result : train(request, plain::blas(), control).results) CHECK(result.status == Status::stopped);
+    for (const auto& result : train_binary(request, plain::blas(), control).results)
+        CHECK(result.status == Status::stopped);
 }
 
 namespace {
 
 /// Solve the problems one call after the other.
-std::vector<TrainReport> one_by_one(KernelSession& session, const TrainRequest& request) {
-    std::vector<TrainReport> reports;
+std::vector<BinaryReport> one_by_one(KernelSession& session, const BinaryRequest& request) {
+    std::vector<BinaryReport> reports;
     for (const BinaryProblem& problem : request.problems) {
         BinaryFamily family = request;
         family.problems = {problem};
         Control control(kPatience);
-        reports.push_back(train(session, family, control));
+        reports.push_back(train_binary(session, family, control));
     }
     return reports;
 }
 
-KernelSession session_for(const TrainRequest& request) {
-    return {request, Exactness::of(request.upper, request.settings.tolerance), plain::blas()};
+KernelSession session_for(const BinaryRequest& request) {
+    return {request, Exactness::of(request.cost_bounds, request.settings.tolerance), plain::blas()};
 }
 
-Index evaluations_of(const std::vector<TrainReport>& reports) {
+Index evaluations_of(const std::vector<BinaryReport>& reports) {
     Index sum = 0;
-    for (const TrainReport& report : reports) sum += report.evaluations;
+    for (const BinaryReport& report : reports) sum += report.evaluations;
     return sum;
 }
 
@@ -243,8 +244,8 @@ TEST(rows_of_a_class_serve_later_calls) {
     const auto reports = one_by_one(session, request);
     Index alone = 0;
     for (std::size_t p = 0; p < reports.size(); ++p) {
-        audit::check_solved(request.problems[p], request.upper, gram, reports[p].results[0], request.settings.tolerance,
-                            1e-4);
+        audit::check_solved(request.problems[p], request.cost_bounds, gram, reports[p].results[0],
+                            request.settings.tolerance, 1e-4);
         auto single = request;
         single.problems = {request.problems[p]};
         alone += run(single).evaluations;
@@ -258,17 +259,15 @@ TEST(matrices_of_classes_make_room_for_a_problem_that_goes_by_rows) {
     const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
     auto request = request_for(data, data.x.dense(), kernel, {});
     const Range small{0, 40}, other{40, 80}, large{80, 640}, last{640, 1200};
-    request.problems = {{.segments = {small, other}, .positive = small},
-                        {.segments = {large, last}, .positive = large},
-                        {.segments = {small, last}, .positive = small},
-                        {.segments = {{0, 1200}}, .positive = small}};
+    request.problems = {audit::pair(small, other), audit::pair(large, last), audit::pair(small, last),
+                        audit::against_rest(small, {0, 1200})};
     request.settings.working_set = 64;
     request.budget_bytes = 2'000'000;
     KernelSession session = session_for(request);
     const auto reports = one_by_one(session, request);
     for (std::size_t p = 0; p < reports.size(); ++p) {
-        audit::check_solved(request.problems[p], request.upper, gram, reports[p].results[0], request.settings.tolerance,
-                            1e-4);
+        audit::check_solved(request.problems[p], request.cost_bounds, gram, reports[p].results[0],
+                            request.settings.tolerance, 1e-4);
     }
 }
 
@@ -278,19 +277,19 @@ TEST(a_call_may_bring_its_own_bounds_and_start) {
     const auto expected = run(request);
     KernelSession session = session_for(request);
     auto smaller = request;
-    for (double& bound : smaller.upper) bound /= 4;
+    for (double& bound : smaller.cost_bounds) bound /= 4;
     const auto first = one_by_one(session, smaller)[0];
     CHECK(audit::same(first.results[0], run(smaller).results[0]));
     request.starts = {{first.results[0].support, first.results[0].beta}};
     const auto second = one_by_one(session, request)[0];
     CHECK_CLOSE(second.results[0].objectives.dual, expected.results[0].objectives.dual, 1e-9);
     CHECK(second.evaluations == 0);
-    smaller.upper.back() = 100.0;
+    smaller.cost_bounds.back() = 100.0;
     CHECK_THROWS(std::invalid_argument, "bounds up to", one_by_one(session, smaller));
     request.settings.tolerance /= 2;
     CHECK_THROWS(std::invalid_argument, "tolerances from", one_by_one(session, request));
-    request.upper.pop_back();
-    CHECK_THROWS(std::invalid_argument, "upper", one_by_one(session, request));
+    request.cost_bounds.pop_back();
+    CHECK_THROWS(std::invalid_argument, "cost_bounds", one_by_one(session, request));
 }
 
 TEST(a_path_of_costs_is_one_solution_after_the_other) {
@@ -300,17 +299,19 @@ TEST(a_path_of_costs_is_one_solution_after_the_other) {
         auto request =
             request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(4, per_class));
         request.settings.tolerance = 1e-7;
-        request.paths = {{costs, request.upper}};
+        request.paths = {{costs, request.cost_bounds}};
         Control control;
-        const Exactness exactness{.largest_bound = 100.0 * *std::ranges::max_element(request.upper), .tolerance = 1e-7};
+        const Exactness exactness{.largest_cost_bound = 100.0 * *std::ranges::max_element(request.cost_bounds),
+                                  .tolerance = 1e-7};
         KernelSession session(request, exactness, plain::blas());
-        const auto path = train(session, request, control);
+        const auto path = train_binary(session, request, control);
         CHECK(path.results.size() == costs.size() * request.problems.size());
         auto single = request;
         single.paths.clear();
         for (std::size_t c = 0; c < costs.size(); ++c) {
-            for (std::size_t i = 0; i < single.upper.size(); ++i) single.upper[i] = costs[c] * request.upper[i];
-            const auto expected = train(session, single, control);
+            for (std::size_t i = 0; i < single.cost_bounds.size(); ++i)
+                single.cost_bounds[i] = costs[c] * request.cost_bounds[i];
+            const auto expected = train_binary(session, single, control);
             for (std::size_t p = 0; p < request.problems.size(); ++p) {
                 const auto& found = path.results[c * request.problems.size() + p];
                 CHECK(found.status == Status::converged && found.violation <= 1e-7);
@@ -330,21 +331,21 @@ TEST(each_path_has_bounds_of_its_own_and_a_bound_of_zero_leaves_an_example_out) 
             request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(3, 40));
         request.settings.tolerance = 1e-7;
         request.threads = threads;
-        std::vector<std::vector<double>> bounds(3, request.upper);
-        for (std::size_t i = 0; i < request.upper.size(); ++i) bounds[i % 3][i] = 0.0;
+        std::vector<std::vector<double>> bounds(3, request.cost_bounds);
+        for (std::size_t i = 0; i < request.cost_bounds.size(); ++i) bounds[i % 3][i] = 0.0;
         for (const auto& upper : bounds) request.paths.emplace_back(costs, upper);
-        request.upper.clear();  // not used
+        request.cost_bounds.clear();  // not used
         Control control;
-        KernelSession session(request, {.largest_bound = 100.0, .tolerance = 1e-7}, plain::blas());
-        const auto report = train(session, request, control);
+        KernelSession session(request, {.largest_cost_bound = 100.0, .tolerance = 1e-7}, plain::blas());
+        const auto report = train_binary(session, request, control);
         auto found = report.results.begin();
         for (std::size_t path = 0; path < bounds.size(); ++path) {
             for (const double cost : costs) {
                 auto single = request;
                 single.paths.clear();
-                single.upper = bounds[path];
-                for (double& c : single.upper) c *= cost;
-                for (const auto& expected : train(session, single, control).results) {
+                single.cost_bounds = bounds[path];
+                for (double& c : single.cost_bounds) c *= cost;
+                for (const auto& expected : train_binary(session, single, control).results) {
                     CHECK(found->status == Status::converged);
                     CHECK_CLOSE(found->objectives.dual, expected.objectives.dual, 1e-9 * expected.objectives.dual);
                     for (const Index g : found->support) CHECK(g % 3 != static_cast<Index>(path));
@@ -354,10 +355,12 @@ TEST(each_path_has_bounds_of_its_own_and_a_bound_of_zero_leaves_an_example_out) 
         }
         CHECK(found == report.results.end());
         request.folds.assign(120, 0);
-        CHECK_THROWS(std::invalid_argument, "either folds or", static_cast<void>(train(session, request, control)));
+        CHECK_THROWS(std::invalid_argument, "either folds or",
+                     static_cast<void>(train_binary(session, request, control)));
         request.folds.clear();
-        request.paths.back().upper.pop_back();
-        CHECK_THROWS(std::invalid_argument, "the same costs", static_cast<void>(train(session, request, control)));
+        request.paths.back().cost_bounds.pop_back();
+        CHECK_THROWS(std::invalid_argument, "the same costs",
+                     static_cast<void>(train_binary(session, request, control)));
     }
 }
 
@@ -390,7 +393,8 @@ TEST(a_session_that_was_stopped_begins_anew) {
         KernelSession session = session_for(request);
         Control cancelled;
         cancelled.cancel();
-        for (const auto& result : train(session, request, cancelled).results) CHECK(result.status == Status::stopped);
+        for (const auto& result : train_binary(session, request, cancelled).results)
+            CHECK(result.status == Status::stopped);
         const auto reports = one_by_one(session, request);
         const auto expected = run(request);
         for (std::size_t p = 0; p < reports.size(); ++p) {
