@@ -66,9 +66,9 @@ struct Segment {
     std::vector<Index> problems;
 };
 
-std::vector<Segment> shared_segments(std::span<const BinaryProblem> problems) {
+std::vector<Segment> shared_segments(std::span<const BinaryProblem> problems, Index examples) {
     std::vector<Segment> segments;
-    const auto ranges = segments_of(problems);
+    const auto ranges = segments_of(problems, examples);
     for (Index p = 0; p < std::ssize(problems); ++p) {
         for (const Range range : ranges[p]) {
             auto found = std::ranges::find(segments, range, &Segment::range);
@@ -148,7 +148,7 @@ void path_scores(const PrecomputedView& matrix, std::span<const Index> order, st
                  const PathSolution& solution, std::span<double> out, const Blas& blas, const Workers& workers) {
     check(matrix, order, rows, solution, out);
     const Index count = std::ssize(rows), costs = solution.costs(), problems = std::ssize(solution.problems);
-    const auto segments = shared_segments(solution.problems);
+    const auto segments = shared_segments(solution.problems, std::ssize(order));
     const SupportVectors vectors(solution.support, std::ssize(order));
     const auto score = [&](Range part) {
         Tile tile(matrix, order, rows.subspan(part.begin, part.size()), vectors);

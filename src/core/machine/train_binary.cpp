@@ -53,7 +53,7 @@ void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
         return store.compute_whole();
     }
     if (store.holds_rows()) return;
-    const auto segments = segments_of(problems);
+    const auto segments = segments_of(problems, n);
     auto classes = distinct(segments);
     std::erase_if(classes, [&](Range c) { return store.has_square(c); });
     if (pairs_fit<Real>(segments, classes, store.unused_bytes())) {

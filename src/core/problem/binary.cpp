@@ -69,7 +69,7 @@ void check_within(std::span<const BinaryProblem> problems, Index examples) {
     }
 }
 
-std::vector<std::vector<Range>> segments_of(std::span<const BinaryProblem> problems) {
+std::vector<std::vector<Range>> segments_of(std::span<const BinaryProblem> problems, Index examples) {
     std::vector<std::vector<Range>> segments;
     segments.reserve(problems.size());
     for (const BinaryProblem& problem : problems) {
@@ -87,7 +87,8 @@ std::vector<std::vector<Range>> segments_of(std::span<const BinaryProblem> probl
                         });
     for (std::size_t p = 0; p < segments.size() && !shared; ++p) {
         const auto& ranges = problems[p].ranges;
-        if (ranges.size() == 2) segments[p] = {ranges[0].range(), ranges[1].range()};
+        const bool all = segments[p].size() == 1 && segments[p][0].size() == examples;
+        if (ranges.size() == 2 && !all) segments[p] = {ranges[0].range(), ranges[1].range()};
     }
     return segments;
 }

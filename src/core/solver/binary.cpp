@@ -262,7 +262,7 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
                                        std::span<const BinaryStart> starts) {
     BinarySettings settings = requested;
     if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
-    const auto segments = segments_of(problems);
+    const auto segments = segments_of(problems, store.size());
     const auto solve = independent<Real>(segments, store) ? solve_apart<Real> : solve_side_by_side<Real>;
     return solve(Jobs(problems, segments, settings.paths), cost_bounds, store, settings, control, starts);
 }

@@ -161,9 +161,14 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
     def _problems(self, bounds: Ints) -> Ints:
         n_classes = len(bounds) - 1
         positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-        ends = np.column_stack([0 * positive, bounds[positive], bounds[positive + 1], 0 * positive + bounds[-1]])
-        number, signs = np.repeat(np.arange(len(positive)), 3), np.tile([-1, 1, -1], len(positive))
-        table = np.column_stack([number, ends[:, :-1].ravel(), ends[:, 1:].ravel(), signs]).astype(np.int64)
+        table = np.empty((len(positive), 3, 4), dtype=np.int64)  # what comes before the class, it, and what comes after
+        table[:, :, 0] = np.arange(len(positive))[:, None]
+        table[:, 0, 1] = 0
+        table[:, 0, 2] = table[:, 1, 1] = bounds[positive]
+        table[:, 1, 2] = table[:, 2, 1] = bounds[positive + 1]
+        table[:, 2, 2] = bounds[-1]
+        table[:, :, 3] = -1, 1, -1
+        table = table.reshape(-1, 4)
         return table[table[:, 1] < table[:, 2]]
 
     def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:

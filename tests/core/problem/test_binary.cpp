@@ -82,10 +82,11 @@ TEST(pairs_keep_their_classes_apart_and_other_problems_their_neighbours_together
     const BinaryProblem first{{{0, 3, 1.0}, {3, 9, -1.0}}}, second{{{0, 3, -1.0}, {3, 6, 1.0}, {6, 9, -1.0}}};
     const BinaryProblem code{{{0, 3, -1.0}, {3, 6, 1.0}, {9, 12, -1.0}}};
     using Segments = std::vector<std::vector<Range>>;
-    CHECK((segments_of(std::vector{pair, other}) == Segments{{{0, 3}, {3, 6}}, {{0, 3}, {6, 9}}}));
-    CHECK((segments_of(std::vector{pair}) == Segments{{{0, 3}, {3, 6}}}));
-    CHECK((segments_of(std::vector{first, second}) == Segments{{{0, 9}}, {{0, 9}}}));
-    CHECK((segments_of(std::vector{code, pair}) == Segments{{{0, 6}, {9, 12}}, {{0, 3}, {3, 6}}}));
+    CHECK((segments_of(std::vector{pair, other}, 12) == Segments{{{0, 3}, {3, 6}}, {{0, 3}, {6, 9}}}));
+    CHECK((segments_of(std::vector{pair}, 12) == Segments{{{0, 3}, {3, 6}}}));
+    CHECK((segments_of(std::vector{first, second}, 12) == Segments{{{0, 9}}, {{0, 9}}}));
+    CHECK((segments_of(std::vector{pair}, 6) == Segments{{{0, 6}}}));
+    CHECK((segments_of(std::vector{code, pair}, 12) == Segments{{{0, 6}, {9, 12}}, {{0, 3}, {3, 6}}}));
 }
 
 TEST(a_known_optimum_has_no_violation_and_no_gap) {
