@@ -87,9 +87,7 @@ class BinaryMachine(KernelMachine):
         previous = self._previous_coefficients(training, classes)
         return None if previous is None else _core.BinaryStart(*previous)
 
-    def _previous_coefficients(
-        self, training: TrainingSet, classes: NDArray[Any]
-    ) -> tuple[Ints, Ints, Floats] | None:
+    def _previous_coefficients(self, training: TrainingSet, classes: NDArray[Any]) -> tuple[Ints, Ints, Floats] | None:
         """Return the coefficients of the last solution, made feasible for these bounds, problem after problem."""
         example = self._previous_examples(training, classes)
         if example is None:

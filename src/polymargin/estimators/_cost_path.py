@@ -173,7 +173,9 @@ class _Family:
         for_each(work, range(len(tests)), max(1, min(self.threads, len(tests))))
         return ([classes[each].T for each in by_decision] for by_decision in decided)
 
-    def _decided(self, session: _core.KernelSession, rows: Ints, solution: _core.BinaryResults, threads: int) -> list[Ints]:
+    def _decided(
+        self, session: _core.KernelSession, rows: Ints, solution: _core.BinaryResults, threads: int
+    ) -> list[Ints]:
         """Return the numbers of the classes that machines of each cost give to each row, (n_rows, n_costs)."""
         scores = np.empty((len(self.problems), len(rows), len(self.costs)))
         session.path_scores(rows, self.problems, solution, scores, threads)

@@ -12,12 +12,12 @@ from sklearn.utils._param_validation import StrOptions
 from polymargin import _core
 from polymargin.estimators._largest_score import LargestScoreMixin
 from polymargin.estimators._linear import (
-    core_loss,
     LINEAR_KEPT,
     LINEAR_SOLVERS,
     LinearSolution,
     LinearSolverMixin,
     chosen_solver,
+    core_loss,
     solve_linear,
 )
 from polymargin.estimators._machine import KernelMachine, refuse_inseparable
@@ -113,8 +113,9 @@ class TogetherMachine(LargestScoreMixin, LinearSolverMixin, KernelMachine):
             budget_bytes: int, threads: int, tolerance: float, max_iterations: int, **limits: Any
         ) -> _core.JointResult:
             session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
+            loss: Any = core_loss(*self._loss())
             bias = _core.Bias[self.bias or "none"]
-            problem = _core.JointProblem(core_loss(*self._loss()), bias, training.upper, labels, len(classes))
+            problem = _core.JointProblem(loss, bias, training.upper, labels, len(classes))
             settings = _core.JointSettings(tolerance=tolerance, max_iterations=max_iterations)
             return session.train_joint(problem, settings, start=start, refine=kernel.refine, **limits)
 

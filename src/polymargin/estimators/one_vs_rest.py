@@ -168,8 +168,8 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
         table[:, 1, 2] = table[:, 2, 1] = bounds[positive + 1]
         table[:, 2, 2] = bounds[-1]
         table[:, :, 3] = -1, 1, -1
-        table = table.reshape(-1, 4)
-        return table[table[:, 1] < table[:, 2]]
+        rows = table.reshape(-1, 4)
+        return rows[rows[:, 1] < rows[:, 2]]
 
     def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:
         return problem

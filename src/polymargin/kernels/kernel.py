@@ -196,9 +196,7 @@ class SharedKernel(Kernel):
                 self.training_data(X),
                 self.spec,
                 order,
-                _core.Exactness(
-                    largest_cost_bound=self.largest, tolerance=self.tolerance, rough=X.dtype == np.float32
-                ),
+                _core.Exactness(largest_cost_bound=self.largest, tolerance=self.tolerance, rough=X.dtype == np.float32),
                 _core.Resources(budget_bytes=budget_bytes, threads=threads, whole=True),
             ),
         )
