@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "machine/train_together.hpp"
+#include "machine/train_joint.hpp"
 
 namespace polymargin::bindings {
 

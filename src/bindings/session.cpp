@@ -27,7 +27,7 @@ void bind_session(nb::module_& m) {
         nb::arg("largest_value"), nb::arg("largest_bound"), nb::arg("tolerance"), nb::arg("rough"),
         "Return whether stored kernel values may be in single precision.");
     bind_train(session);
-    bind_train_together(session);
+    bind_train_joint(session);
 }
 
 }  // namespace polymargin::bindings

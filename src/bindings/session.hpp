@@ -12,6 +12,6 @@ struct Session {
 };
 
 void bind_train(nb::class_<Session>& session);
-void bind_train_together(nb::class_<Session>& session);
+void bind_train_joint(nb::class_<Session>& session);
 
 }  // namespace polymargin::bindings

@@ -12,9 +12,9 @@
 namespace polymargin::bindings {
 namespace {
 
-LinearLoss loss_from(const std::string& name, double margin) {
+AnyLoss loss_from(const std::string& name, double margin) {
     if (name == "one-vs-rest") return OneVsRest();
-    return std::visit([](const auto& loss) -> LinearLoss { return loss; }, multiclass_loss(name, margin));
+    return multiclass_loss(name, margin);
 }
 
 LinearMethod method_from(const std::string& name) {
@@ -52,7 +52,7 @@ nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const 
     request.bias = bias_from(bias);
     request.method = method_from(method);
     request.order.assign(order.data(), order.data() + order.size());
-    request.upper.assign(upper.data(), upper.data() + upper.size());
+    request.cost_bounds.assign(upper.data(), upper.data() + upper.size());
     request.labels.assign(labels.data(), labels.data() + labels.size());
     request.classes = classes;
     if (start) {

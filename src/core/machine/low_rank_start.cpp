@@ -34,16 +34,16 @@ Index most_features(const GramStore<Real>& store, Index classes) {
         {kMostFeatures, n / kFewExamples, std::max(kCheapFeatures, n / kManyExamples), bytes / (2 * number)});
 }
 
-LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& features, int threads) {
+LinearRequest on_features(const JointProblem& problem, const KernelFeatures& features, int threads) {
     const Index n = std::ssize(problem.labels);
     LinearRequest request;
     request.data = DenseView{std::span<const double>(features.values), n, features.rank};
-    std::visit([&](const auto& loss) { request.loss = loss; }, problem.loss);
+    request.loss = problem.loss;
     request.bias = problem.bias;
     request.order.resize(n);
     std::iota(request.order.begin(), request.order.end(), Index{0});
     request.labels = problem.labels;
-    request.upper = problem.upper;
+    request.cost_bounds = problem.cost_bounds;
     request.classes = problem.classes;
     request.start_support = problem.start_support;
     request.start_rows = problem.start_rows;
@@ -55,8 +55,8 @@ LinearRequest on_features(const TogetherProblem& problem, const KernelFeatures& 
     return request;
 }
 
-TogetherStart start_of(const LinearReport& report, Index classes) {
-    TogetherStart start;
+JointStart start_of(const LinearReport& report, Index classes) {
+    JointStart start;
     for (Index i = 0; i + 1 < std::ssize(report.starts); ++i) {
         if (report.starts[i] == report.starts[i + 1]) continue;
         start.support.push_back(i);
@@ -72,10 +72,10 @@ TogetherStart start_of(const LinearReport& report, Index classes) {
 }  // namespace
 
 template <class Real>
-std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, GramStore<Real>& store, const Blas& blas,
-                                            Control& control) {
+std::optional<JointStart> low_rank_start(const JointProblem& problem, GramStore<Real>& store, const Blas& blas,
+                                         Control& control) {
     const Index n = store.size();
-    const bool soft = std::ranges::all_of(problem.upper, [](double c) { return std::isfinite(c); });
+    const bool soft = std::ranges::all_of(problem.cost_bounds, [](double c) { return std::isfinite(c); });
     if (n < kLeastExamples || !soft) return std::nullopt;
     const Index most = most_features(store, problem.classes);
     if (most < 1) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, Gram
     return start_of(train_linear(request, blas, control), problem.classes);
 }
 
-template std::optional<TogetherStart> low_rank_start(const TogetherProblem&, GramStore<float>&, const Blas&, Control&);
-template std::optional<TogetherStart> low_rank_start(const TogetherProblem&, GramStore<double>&, const Blas&, Control&);
+template std::optional<JointStart> low_rank_start(const JointProblem&, GramStore<float>&, const Blas&, Control&);
+template std::optional<JointStart> low_rank_start(const JointProblem&, GramStore<double>&, const Blas&, Control&);
 
 }  // namespace polymargin

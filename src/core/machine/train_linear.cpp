@@ -35,7 +35,7 @@ struct Shuffled {
         for (std::size_t p = 0; p < from.size(); ++p) {
             order.push_back(request.order[from[p]]);
             labels.push_back(request.labels[from[p]]);
-            upper.push_back(request.upper[from[p]]);
+            upper.push_back(request.cost_bounds[from[p]]);
             place[from[p]] = static_cast<Index>(p);
         }
     }
@@ -279,10 +279,10 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, const Blas& b
     const Workers workers{.pool = &pool, .control = &control, .thorough = true};
     const double weight = part.request.bias == BiasKind::regularized ? 1.0 : 0.0;
     if (part.request.method == LinearMethod::exponentiated_gradient) {
-        if constexpr (std::is_same_v<Loss, CrammerSinger>) {
+        if constexpr (SimplexLoss<Loss>) {
             return solve_by_exponentiated_gradient(part, rows, weight, control, workers);
         }
-        throw std::invalid_argument("the exponentiated gradient method needs rows on a simplex: Crammer-Singer's");
+        throw std::invalid_argument("the exponentiated gradient method needs a loss with rows on a simplex");
     }
     SequentialDual<Loss, Real> solver(part.loss, part.problem.labels, part.problem.bounds, part.problem.classes, rows,
                                       part.settings, control);
@@ -309,8 +309,8 @@ Solved solve(const Part<Loss>& part, const LinearRows<Real>& rows, const Blas& b
 
 /// The classes of an uncoupled machine are solved in groups: few, so that a visit does not cost much more for all its
 /// classes than for one, but two at least, for two threads. Their number does not depend on that of the threads.
-std::vector<Range> groups_of(Index classes, bool coupled) {
-    if (coupled || classes < 2) return {{0, classes}};
+std::vector<Range> groups_of(Index classes, bool separable) {
+    if (!separable || classes < 2) return {{0, classes}};
     constexpr Index most = 32;
     const Index count = std::max<Index>(2, (classes + most - 1) / most);
     std::vector<Range> groups;
@@ -367,7 +367,7 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Bla
     std::vector<double> centre;
     if (request.bias == BiasKind::free) centre = polymargin::centre(request.data, request.order, workers);
     const LinearRows<Real> rows(request.data, examples.order, workers, centre);
-    const auto groups = groups_of(request.classes, Loss::kCoupled);
+    const auto groups = groups_of(request.classes, SeparableLoss<Loss>);
     const auto start_support = examples.places_of(request.start_support);
     std::vector<Solved> solved(groups.size());
     pool.for_each(std::ssize(groups), [&](Index g) {
@@ -399,7 +399,7 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Bla
 /// scores of that of C |x|^2.
 bool moderate(const LinearRequest& request) {
     constexpr double small = 1e-12, large = 1e12;
-    const auto [least, most] = std::ranges::minmax(request.upper);
+    const auto [least, most] = std::ranges::minmax(request.cost_bounds);
     double norm = 0.0;
     for (const Index row : request.order) {
         double square = 0.0;
@@ -412,7 +412,7 @@ bool moderate(const LinearRequest& request) {
 }  // namespace
 
 LinearReport train_linear(const LinearRequest& request, const Blas& blas, Control& control) {
-    if (!std::ranges::all_of(request.upper, [](double c) { return c > 0.0 && std::isfinite(c); })) {
+    if (!std::ranges::all_of(request.cost_bounds, [](double c) { return c > 0.0 && std::isfinite(c); })) {
         throw std::invalid_argument("C must be positive and finite for every example");
     }
     ThreadPool pool(request.threads);

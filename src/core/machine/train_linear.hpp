@@ -1,32 +1,27 @@
 #pragma once
 
-#include <variant>
 #include <vector>
 
 #include "kernel/data.hpp"
-#include "machine/train_together.hpp"
-#include "problem/one_vs_rest.hpp"
+#include "machine/train_joint.hpp"
 #include "solver/sequential_dual.hpp"
 #include "support/blas.hpp"
 
 namespace polymargin {
 
-/// The losses of linear machines.
-using LinearLoss = std::variant<WestonWatkins, CrammerSinger, OneVsRest>;
-
 enum class LinearMethod {
     sequential_dual,
-    exponentiated_gradient,  ///< Crammer-Singer alone, no free bias, no warm start
+    exponentiated_gradient,  ///< for losses on a simplex, no free bias, no warm start
 };
 
 struct LinearRequest {
     LinearMethod method = LinearMethod::sequential_dual;
     DataView data;
-    LinearLoss loss;
+    AnyLoss loss;
     BiasKind bias = BiasKind::none;
-    std::vector<Index> order;   ///< rows of `data` that take part
-    std::vector<Index> labels;  ///< class of each
-    std::vector<double> upper;  ///< C_i of each, positive and finite
+    std::vector<Index> order;         ///< rows of `data` that take part
+    std::vector<Index> labels;        ///< class of each
+    std::vector<double> cost_bounds;  ///< C_i of each, positive and finite
     Index classes = 0;
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
     std::vector<double> start_rows;    ///< their rows of coefficients,

@@ -12,6 +12,7 @@
 #include "solver/example_block.hpp"
 #include "solver/smallest.hpp"
 #include "solver/status.hpp"
+#include "solver/violations.hpp"
 #include "solver/working_set.hpp"
 #include "support/buffer.hpp"
 #include "support/control.hpp"
@@ -19,7 +20,7 @@
 namespace polymargin {
 
 struct DecompositionSettings {
-    double tolerance = 1e-3;  ///< epsilon of H&L (21), or of its counterpart for the loss
+    double tolerance = 1e-3;  ///< epsilon of Hsu & Lin (21), or of its counterpart for the loss
     double gap = 0.0;  ///< stop as well when the relative duality gap is at most this; 0: never, nor with a free bias
     Index max_iterations = -1;   ///< exact steps; -1: no limit
     Index working_set = 512;     ///< most examples optimised together
@@ -34,13 +35,13 @@ struct Bias {
     std::vector<double> shift;  ///< empty: zero
 };
 
-/// Block decomposition for an all-together machine (H&L III and IV, with working sets of many examples).
+/// Block decomposition for a joint machine (Hsu & Lin III and IV, with working sets of many examples).
 ///
 /// In a round the examples that violate most enter the working set, the store computes their kernel rows, the block of
 /// the working set is solved by exact steps on one example after the other, and the gradient of all examples is brought
 /// up to date. Nothing in this order depends on the number of threads, which share the rows and the gradient.
 ///
-/// *Shrinking*: examples that have been optimal at a corner of their feasible sets for a while seldom move again. When
+/// *Shrinking*: examples that have been optimal at a vertex of their feasible sets for a while seldom move again. When
 /// they are many, the others are solved as a problem of their own, and only what comes out of it reaches all examples.
 ///
 /// The state stays between calls of `run`: the next one may have another bias or another tolerance.
@@ -116,6 +117,10 @@ class Decomposition {
         for (Index m = 0; m < classes_; ++m) row[m] = from.at(m, i);
     }
 
+    /// s_i, from the gradient.
+    void copy_scores(Index i, std::span<double> scores) const;
+    /// The gradient of the conjugate term follows the row of its example.
+    void follow_conjugate(Index i, std::span<const double> change);
     [[nodiscard]] bool fetch(std::span<const Index> examples);
     void load_block();
     void load_columns(std::span<const Index> slots, std::span<const char> fresh, std::span<const Index> ordered);
@@ -130,7 +135,7 @@ class Decomposition {
     [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps);
     /// Copy the state of some examples of a larger problem.
     void adopt(const Decomposition& from, std::span<const Index> members);
-    [[nodiscard]] bool at_rest(Index i) const;
+    [[nodiscard]] bool at_vertex(Index i) const;
     [[nodiscard]] bool inseparable() const;
 
     const Loss& loss_;

@@ -92,14 +92,14 @@ void ExampleBlock<Real>::resize(Index size, double weight) {
 
 template <class Real>
 void ExampleBlock<Real>::measure_all() {
-    std::fill_n(highest_.data(), width(), -std::numeric_limits<Real>::max());
-    std::fill_n(lowest_.data(), width(), std::numeric_limits<Real>::max());
+    std::fill_n(highest_.data(), width(), -partner_);
+    std::fill_n(lowest_.data(), width(), partner_);
     for (Index m = 0; m < classes_; ++m) add(0, m, Real(0));
 }
 
 template <class Real>
 void ExampleBlock<Real>::measure(Index s) {
-    Real highest = -std::numeric_limits<Real>::max(), lowest = std::numeric_limits<Real>::max();
+    Real highest = -partner_, lowest = partner_;
     for (Index at = s, m = 0; m < classes_; ++m, at += stride_) {
         const Real g = gradient_.data()[at];
         highest = std::max(highest, g + fall_.data()[at]);

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "problem/multiclass.hpp"
 #include "solver/face.hpp"
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
@@ -18,12 +17,13 @@
 
 namespace polymargin {
 
-/// The dense problem of some examples of an all-together machine: their kernel, gradients and rows of coefficients.
+/// The dense problem of some examples of an joint machine: their kernel, gradients and rows of coefficients.
 ///
 /// An example can be improved when some class may give to another whose gradient is lower. With `highest` the largest
 /// gradient among its classes that may fall and `lowest` the smallest among those that may grow, `highest - lowest`
-/// says how much is to be gained. Of each example a bound of it is kept from above: a step changes few classes, so only
-/// their gradients are looked at, and the largest bound is made exact when it is its example's turn.
+/// says how much is to be gained. Where coefficients move alone, each has a partner that is free and has gradient zero.
+/// Of each example a bound of it is kept from above: a step changes few classes, so only their gradients are looked at,
+/// and the largest bound is made exact when it is its example's turn.
 template <class Real>
 class ExampleBlock {
   public:
@@ -55,6 +55,7 @@ class ExampleBlock {
     /// long, the linear conditions of all free coefficients are solved in between.
     template <MulticlassLoss Loss>
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
+        partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
         Index steps = 0, patience = kPatience * size_;
         int most_jumps = kFirstJumps;
         while (true) {
@@ -115,6 +116,7 @@ class ExampleBlock {
             for (Index m = 0; m < classes_; ++m) {
                 if (row[m] != 0.0) add(s, m, static_cast<Real>(row[m]));
             }
+            for_conjugate_gradient(loss, row, examples_[s], [&](Index m, double q) { own_gradient(m, s) += q; });
             measure(s);
             settle(s);
         }
@@ -128,7 +130,10 @@ class ExampleBlock {
         const Index f = std::ssize(face);
         FaceSystem system(
             face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
-            [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
+            [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); },
+            [&](Index s, const Direction& d, const Direction& e) {
+                return conjugate_curvature(loss, examples_[s], classes_, d, e);
+            });
         double largest = 0.0;
         for (Index a = 0; a < f; ++a) largest = std::max(largest, system.matrix[a * f + a]);
         const double ridge = largest * static_cast<double>(f) * std::numeric_limits<Real>::epsilon();
@@ -139,7 +144,7 @@ class ExampleBlock {
         const double descent = std::inner_product(solution.begin(), solution.end(), right.begin(), 0.0);
         const auto changes = row_changes(face, solution, classes_);
         double share = 1.0;
-        for (const auto& [s, change] : changes) share = std::min(share, loss.room(row(s), change, examples_[s]));
+        for (const auto& [s, change] : changes) share = std::min(share, loss.max_step(row(s), change, examples_[s]));
         // Where rows meet their bounds, going on with the others is often better than that all of them stop.
         const auto rows = rows_;
         const std::vector<Real> gradient(gradient_.data(), gradient_.data() + classes_ * stride_);
@@ -158,13 +163,13 @@ class ExampleBlock {
     [[nodiscard]] Face face_to_solve(const Loss& loss, bool in_part) {
         Face face;
         for (Index s = 0; s < size_; ++s) {
-            for (const Exchange& e : loss.exchanges(row(s), examples_[s])) face.push_back({s, e});
+            for (const Direction& d : loss.directions(row(s), examples_[s])) face.push_back({s, d});
         }
         if (std::ssize(face) <= kMostFree) return face;
         if (!in_part) return {};
-        const auto slope = [this](const FreeExchange& e) {
-            const auto at = [&](Index m) { return gradient_.data()[m * stride_ + e.example]; };
-            return std::abs(at(e.exchange.gains) - at(e.exchange.loses));
+        const auto slope = [this](const FreeDirection& d) {
+            const auto at = [&](Index m) { return gradient_.data()[m * stride_ + d.example]; };
+            return std::abs(static_cast<Real>(d.direction.slope(at)));
         };
         std::ranges::stable_sort(face, std::ranges::greater{}, slope);
         face.resize(kMostFree);
@@ -180,7 +185,16 @@ class ExampleBlock {
             set_limits(loss, s);
         }
         refresh();
+        if constexpr (Loss::kConjugate) {
+            std::vector<double> change(classes_);
+            for (Index s = 0; s < size_; ++s) {
+                for (Index m = 0; m < classes_; ++m) change[m] = row(s)[m] - start_rows_[s * classes_ + m];
+                for_conjugate_gradient(loss, change, examples_[s], [&](Index m, double q) { own_gradient(m, s) += q; });
+            }
+        }
     }
+    /// Of one example, to which its conjugate term adds.
+    [[nodiscard]] Real& own_gradient(Index m, Index s) { return gradient_.data()[m * stride_ + s]; }
 
     /// By how much the objective is less than with these rows and their gradient: exact, as it is quadratic.
     [[nodiscard]] double gain(std::span<const double> rows, std::span<const Real> gradient) const {
@@ -222,6 +236,7 @@ class ExampleBlock {
     Index stride_;
     Index size_ = 0;
     double weight_ = 0.0;
+    Real partner_ = std::numeric_limits<Real>::max();  // extremes start at -partner_ and partner_
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)
     Buffer<Real> highest_, lowest_;

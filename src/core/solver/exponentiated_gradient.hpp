@@ -16,14 +16,14 @@
 
 namespace polymargin {
 
-/// The exponentiated gradient method (Collins et al. 2008, K 2.3) for losses whose rows are `B_i = C_i (e_y - p_i)`
-/// with p_i on the simplex: the worst wrong class, or none, with probability p_im.
+/// The exponentiated gradient method (Collins et al. 2008, Keerthi et al. 2.3) for losses whose rows are `B_i = C_i
+/// (e_y - p_i)` with p_i on the simplex: the worst wrong class, or none, with probability p_im.
 ///
 /// An example is drawn at random, and `p_im` becomes proportional to `p_im exp(eta_i g_im)`. The rate eta_i grows a
 /// little with every step that helps and is halved until one does. No p is ever zero, so that every example is a
 /// support vector: they stop at e^-50 of the largest, which is nothing to a sum, but odds that went on falling would
 /// take as long to come back, and end in infinities.
-template <RowLoss Loss, class Real>
+template <SimplexLoss Loss, class Real>
 class ExponentiatedGradient {
   public:
     ExponentiatedGradient(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds,
@@ -143,7 +143,8 @@ class ExponentiatedGradient {
         std::vector<double>& scores = gradient_;
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]) + bias_[m];
         const double cost = bound * loss_.loss(scores, labels_[i]);
-        for (Index m = 0; m < classes_; ++m) gradient_[m] += loss_.offset(m == labels_[i]);
+        const auto offsets = loss_.offsets(labels_[i]);
+        for (Index m = 0; m < classes_; ++m) gradient_[m] += offsets[m];
         probabilities(i, 0.0, before_);
         for (int halving = 0; halving <= kMostHalvings; ++halving, rates_[i] *= 0.5) {
             probabilities(i, rates_[i], after_);
@@ -160,10 +161,11 @@ class ExponentiatedGradient {
     /// Change the coefficients of an example by `after_`.
     void move(Index i) {
         weights_.products(rows_.row(i), scores_.data());
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
             const double by = after_[m];
             change_[m] = static_cast<Real>(by);
-            linear_ += by * loss_.offset(m == labels_[i]);
+            linear_ += by * offsets[m];
             square_ += by * (2.0 * static_cast<double>(scores_[m]) + by * rows_.norm(i));
             sums_[m] += by;
             bias_[m] += weight_ * by;

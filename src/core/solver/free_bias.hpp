@@ -87,12 +87,12 @@ class FreeBias {
         std::vector<double> capacity(k * k, 0.0), row(k), change(k, 0.0);
         for (Index i = 0; i < n; ++i) {
             for (Index m = 0; m < k; ++m) row[m] = problem_.beta().at(m, i);
-            const auto exchanges = problem_.loss().exchanges(row, problem_.example(i));
+            const auto exchanges = problem_.loss().directions(row, problem_.example(i));
             for (const auto& [one, other] : exchanges) {
                 for (const auto& [gains, loses] : {std::pair{one, other}, std::pair{other, one}}) {
                     change[gains] = 1.0;
                     change[loses] = -1.0;
-                    double room = problem_.loss().room(row, change, problem_.example(i));
+                    double room = problem_.loss().max_step(row, change, problem_.example(i));
                     change[gains] = change[loses] = 0.0;
                     // A row has one room for all its exchanges. Half of it leaves the variable free.
                     room = std::min(room, kUnbounded) / (2.0 * static_cast<double>(exchanges.size()));

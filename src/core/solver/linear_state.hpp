@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "linear/source.hpp"
-#include "problem/multiclass.hpp"
+#include "problem/conjugate.hpp"
 #include "solver/coefficients.hpp"
+#include "solver/violations.hpp"
 #include "support/workers.hpp"
 
 namespace polymargin {
@@ -44,19 +45,6 @@ struct PrimalPoint {
     std::vector<double> weights;  ///< features x classes
     std::vector<double> bias;
 };
-
-/// With coupled classes what one that may fall can give to one that may grow; else what each can do alone.
-template <RowLoss Loss>
-double distance_from_optimal(const Loss& loss, std::span<const double> gradient, std::span<const double> row,
-                             const Example& example) {
-    double highest = -std::numeric_limits<double>::infinity(), lowest = -highest;
-    for (Index m = 0; m < std::ssize(row); ++m) {
-        const bool own = m == example.label;
-        if (loss.may_fall(row[m], own, example.bound)) highest = std::max(highest, gradient[m]);
-        if (loss.may_grow(row[m], own, example.bound)) lowest = std::min(lowest, gradient[m]);
-    }
-    return std::max(0.0, Loss::kCoupled ? highest - lowest : std::max(highest, -lowest));
-}
 
 /// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients.
 inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
@@ -111,7 +99,7 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
         for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
     }
     struct Part {
-        double losses = 0.0, linear = 0.0, violation = 0.0;
+        double losses = 0.0, linear = 0.0, conjugates = 0.0, violation = 0.0;
     };
     std::vector<Part> parts((n + Workers::kPart - 1) / Workers::kPart);
     workers.for_parts(n, [&](Range range) {
@@ -126,22 +114,25 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
             });
             std::ranges::fill(row, 0.0);
             for (const auto& [m, b] : coefficients.row(i)) row[m] = b;
+            const auto offsets = loss.offsets(example.label);
             for (Index m = 0; m < k; ++m) {
-                const double offset = loss.offset(m == example.label);
-                gradient[m] = scores[m] + offset;
-                part.linear += row[m] * offset;
+                gradient[m] = scores[m] + offsets[m];
+                part.linear += row[m] * offsets[m];
             }
+            for_conjugate_gradient(loss, row, example, [&](Index m, double q) { gradient[m] += q; });
+            part.conjugates += conjugate_of(loss, row, example);
             part.losses += example.bound * loss.loss(scores, example.label);
-            part.violation = std::max(part.violation, distance_from_optimal(loss, gradient, row, example));
+            part.violation = std::max(part.violation, loss.violation(extremes_of(loss, gradient, row, example)));
         }
     });
-    double losses = 0.0, linear = 0.0;
+    double losses = 0.0, linear = 0.0, conjugates = 0.0;
     for (const Part& part : parts) {
         losses += part.losses;
         linear += part.linear;
+        conjugates += part.conjugates;
         state.violation = std::max(state.violation, part.violation);
     }
-    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * square - linear};
+    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * square - linear - conjugates};
     // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
     auto& [primal, dual] = state.objectives;
     if (primal < dual && dual - primal <= 1e-12 * std::abs(dual)) primal = dual;

@@ -19,6 +19,11 @@
 
 namespace polymargin {
 
+/// Losses whose rows, on a face of their feasible set, answer to the scores by a projection: their classes exchange, or
+/// each moves alone, and no conjugate term bends the way.
+template <class Loss>
+concept NewtonLoss = RowLoss<Loss> && !Loss::kConjugate;
+
 /// A proximal point method for linear machines with few features and many examples, by Newton steps on the weights.
 ///
 /// From a point `A` of the dual it goes to the best one nearby,
@@ -36,7 +41,7 @@ namespace polymargin {
 ///
 /// A bias that is part of the weights is one more feature. One that is free is the same with a shift, to which each
 /// point of the dual adds what that feature's weights have become: a proximal point method there too.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 class ProximalNewton {
   public:
     /// `weight` is that of a bias that is part of the weights: 1, or 0 if there is none. If the bias is `free` it is

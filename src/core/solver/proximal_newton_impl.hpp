@@ -45,7 +45,7 @@ inline void add_to(std::vector<double>& to, double by, const std::vector<double>
 
 }  // namespace proximal_newton
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Index> labels,
                                            std::span<const double> bounds, Index classes, const LinearRows<Real>& rows,
                                            double weight, bool free, const Blas& blas, ThreadPool& pool,
@@ -77,7 +77,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
     find_reach();
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::find_reach() {
     reach_.assign(size_, 0.0);
     for (Index i = 0; i < rows_.size(); ++i) {
@@ -91,7 +91,7 @@ void ProximalNewton<Loss, Real>::find_reach() {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes) {
     using namespace proximal_newton;
     const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
@@ -99,7 +99,7 @@ bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index class
            rows.size() >= kRowsPerFeature * rows.features() && rows.size() * each <= kMostMemory * rows.bytes();
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 template <class Work>
 void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
     pool_.for_each(kParts, [&](Index p) {
@@ -117,7 +117,7 @@ void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
     for (const Share& share : shares_) visits_ += share.rows;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real> by) const {
     share.recent.add(rows_.row(i), by.data());
     ++share.rows;
@@ -128,7 +128,7 @@ void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real
     if (++share.pending == proximal_newton::kShort) flush(share);
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::flush(Share& share) const {
     if (share.pending == 0) return;
     Real* recent = share.recent.row(0);
@@ -139,14 +139,14 @@ void ProximalNewton<Loss, Real>::flush(Share& share) const {
     share.pending = 0;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::sum_of(std::span<Share> shares) const -> Vector {
     Vector sum(size_ * width_, 0.0);
     for (const Share& share : shares) proximal_newton::add_to(sum, 1.0, share.weights);
     return sum;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::load(const Vector& weights) {
     Real* to = loaded_.row(0);
     for (Index t = 0; t < rows_.features() * width_; ++t) to[t] = static_cast<Real>(weights[t]);
@@ -155,7 +155,7 @@ void ProximalNewton<Loss, Real>::load(const Vector& weights) {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& scores) {
     load(weights);
     in_parts(rows_.size(), [&](Share& share, Index i) {
@@ -166,16 +166,18 @@ void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& s
     });
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std::span<double> row) const {
     const Example example{labels_[i], bounds_[i]};
     load_centre(i, row);
-    for (Index m = 0; m < classes_; ++m) scores[m] += loss_.offset(m == example.label);
-    // Most rows are where they belong, at a corner.
-    if (distance_from_optimal(loss_, scores, row, example) > 0.0) (void)loss_.step(scores, curvature(i), example, row);
+    const auto offsets = loss_.offsets(example.label);
+    for (Index m = 0; m < classes_; ++m) scores[m] += offsets[m];
+    // Most rows are where they belong, at a vertex.
+    const auto [highest, lowest, own] = extremes_of(loss_, scores, row, example);
+    if (promise_of<Loss>(highest, lowest) > 0.0) (void)loss_.step(scores, curvature(i), example, row);
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::answer() -> Answer {
     in_parts(rows_.size(), [&](Share& share, Index i) {
         double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
@@ -186,18 +188,19 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
         respond(i, s, b);
         std::uint64_t face = 0;
         bool used = false;
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
             const bool own = m == labels_[i];
             by[m] = static_cast<Real>(row[m]);
             used = used || row[m] != 0.0;
-            share.linear += (loss_.offset(own) + shift_[m]) * row[m];
+            share.linear += (offsets[m] + shift_[m]) * row[m];
             if (loss_.may_grow(row[m], own, bounds_[i]) && loss_.may_fall(row[m], own, bounds_[i])) {
                 face |= std::uint64_t{1} << m;
             }
         }
         if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
         // Alone in its row a class has nobody to exchange with.
-        faces_.data()[i] = Loss::kCoupled && std::has_single_bit(face) ? 0 : face;
+        faces_.data()[i] = Loss::kRowsSumToZero && std::has_single_bit(face) ? 0 : face;
     });
     Answer result;
     result.weights = sum_of(shares_);
@@ -208,7 +211,7 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
     return result;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
     const std::span faces(faces_.data(), static_cast<std::size_t>(rows_.size()));
     std::vector<CurvedRow> curved;
@@ -219,7 +222,7 @@ std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
     return curved;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::gap_of(const Answer& now) const {
     using proximal_newton::dot;
     const double primal = 0.5 * dot(weights_, weights_) + now.losses;
@@ -227,7 +230,7 @@ double ProximalNewton<Loss, Real>::gap_of(const Answer& now) const {
     return (primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     using namespace proximal_newton;
     for (steps_ = 0;; ++steps_) {
@@ -256,7 +259,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::settle() {
     using namespace proximal_newton;
     // The dual is a parabola on the way from A to B.
@@ -277,7 +280,7 @@ double ProximalNewton<Loss, Real>::settle() {
     return length;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::move_bias() {
     if (!free_) return;
     for (Index m = 0; m < classes_; ++m) {
@@ -288,7 +291,7 @@ void ProximalNewton<Loss, Real>::move_bias() {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::span<const double> bias) {
     using namespace proximal_newton;
     if (free_) std::ranges::copy(bias, shift_.begin());
@@ -299,11 +302,12 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     in_parts(rows_.size(), [&](Share& share, Index i) {
         Real by[2 * kMostClasses] = {};
         bool used = false;
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
             const double b = centre_.data()[i * classes_ + m];
             by[m] = static_cast<Real>(b);
             used = used || b != 0.0;
-            share.linear += (loss_.offset(m == labels_[i]) + shift_[m]) * b;
+            share.linear += (offsets[m] + shift_[m]) * b;
         }
         if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
     });
@@ -317,7 +321,7 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
 }
 
 /// Of the weights and the shift, anew: along many steps rounding adds up.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::compute_scores() {
     multiply(weights_, scores_);
     for (Index t = 0; free_ && t < rows_.size() * classes_; ++t) {
@@ -325,7 +329,7 @@ void ProximalNewton<Loss, Real>::compute_scores() {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     using namespace proximal_newton;
     max_visits_ = max_visits;
@@ -350,7 +354,7 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     return Status::precision;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     Coefficients result(rows_.size());
     std::vector<Coefficients::Entry> entries;
@@ -367,7 +371,7 @@ Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     return result;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 PrimalPoint ProximalNewton<Loss, Real>::point() const {
     PrimalPoint point{Vector(rows_.features() * classes_), Vector(classes_, 0.0)};
     const auto original = rows_.original_features();

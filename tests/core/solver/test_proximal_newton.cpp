@@ -73,7 +73,7 @@ struct Bench {
             for (Index i = 0; i < problem.size(); ++i) {
                 const double b = all[i * problem.classes + m];
                 column += b;
-                sum -= loss.offset(m == problem.labels[i]) * b;
+                sum -= loss.offsets(problem.labels[i])[m] * b;
             }
             sum -= 0.5 * weight * column * column;
         }

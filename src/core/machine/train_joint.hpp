@@ -1,30 +1,25 @@
 #pragma once
 
-#include <variant>
 #include <vector>
 
 #include "machine/storage.hpp"
-#include "problem/crammer_singer.hpp"
-#include "problem/weston_watkins.hpp"
+#include "problem/losses.hpp"
 #include "solver/decomposition.hpp"
 
 namespace polymargin {
 
-/// The losses there are. A new one is a file of its own and a name here.
-using AnyLoss = std::variant<WestonWatkins, CrammerSinger>;
-
 enum class BiasKind {
     none,
-    regularized,  ///< part of w: the kernel is K + 1, H&L (9) and (24)
-    free,         ///< as in H&L (4) and (23)
+    regularized,  ///< part of w: the kernel is K + 1, Hsu & Lin (9) and (24)
+    free,         ///< as in Hsu & Lin (4) and (23)
 };
 
-/// An all-together machine on one data set, and how far to train it.
-struct TogetherProblem {
+/// A joint machine on one data set, and how far to train it.
+struct JointProblem {
     AnyLoss loss;
     BiasKind bias = BiasKind::none;
-    std::vector<double> upper;  ///< C_i, in the engine's numbering
-    std::vector<Index> labels;  ///< class of each example, likewise
+    std::vector<double> cost_bounds;  ///< C_i, in the engine's numbering
+    std::vector<Index> labels;        ///< class of each example, likewise
     Index classes = 0;
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
     std::vector<double> start_rows;    ///< their rows of coefficients,
@@ -33,7 +28,7 @@ struct TogetherProblem {
     DecompositionSettings settings;
 };
 
-struct TogetherReport {
+struct JointReport {
     std::vector<Index> support;     ///< examples with a non-zero coefficient, ascending
     std::vector<double> rows;       ///< their coefficients, a row of `classes` numbers each
     std::vector<double> intercept;  ///< of each class
@@ -47,14 +42,14 @@ struct TogetherReport {
     bool whole_matrix = false;
 };
 
-/// Train an all-together machine, one of several perhaps: the whole matrix is kept for the next one, rows are not.
+/// Train a joint machine, one of several perhaps: the whole matrix is kept for the next one, rows are not.
 /// Throws std::invalid_argument if it asks for more than the session was made exact enough for.
-[[nodiscard]] TogetherReport train_together(KernelSession& session, const TogetherProblem& problem, Control& control);
+[[nodiscard]] JointReport train_joint(KernelSession& session, const JointProblem& problem, Control& control);
 
 /// Everything that one machine needs.
-struct TogetherRequest : TrainingData, TogetherProblem {};
+struct JointRequest : TrainingData, JointProblem {};
 
 /// Train one machine, in a session of its own.
-[[nodiscard]] TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control);
+[[nodiscard]] JointReport train_joint(const JointRequest& request, const Blas& blas, Control& control);
 
 }  // namespace polymargin

@@ -1,4 +1,4 @@
-#include "machine/train_together.hpp"
+#include "machine/train_joint.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -26,7 +26,7 @@ BiasKind bias_from(const std::optional<std::string>& name) {
 
 namespace {
 
-nb::dict to_python(TogetherReport report) {
+nb::dict to_python(JointReport report) {
     nb::dict out;
     out["support"] = to_numpy(std::move(report.support));
     out["rows"] = to_numpy(std::move(report.rows));
@@ -43,12 +43,12 @@ nb::dict to_python(TogetherReport report) {
     return out;
 }
 
-nb::dict bound_train_together(Session& session, const Vector<double>& upper, const Vector<Index>& labels, Index classes,
-                              const std::string& loss, double margin, const std::optional<std::string>& bias,
-                              const std::optional<nb::tuple>& start, double gap, bool refine, double tolerance,
-                              Index max_iterations, double time_limit, const nb::object& progress) {
-    TogetherProblem problem;
-    problem.upper.assign(upper.data(), upper.data() + upper.size());
+nb::dict bound_train_joint(Session& session, const Vector<double>& upper, const Vector<Index>& labels, Index classes,
+                           const std::string& loss, double margin, const std::optional<std::string>& bias,
+                           const std::optional<nb::tuple>& start, double gap, bool refine, double tolerance,
+                           Index max_iterations, double time_limit, const nb::object& progress) {
+    JointProblem problem;
+    problem.cost_bounds.assign(upper.data(), upper.data() + upper.size());
     problem.labels.assign(labels.data(), labels.data() + labels.size());
     problem.classes = classes;
     problem.loss = multiclass_loss(loss, margin);
@@ -66,8 +66,8 @@ nb::dict bound_train_together(Session& session, const Vector<double>& upper, con
     problem.settings.gap = gap;
     problem.settings.max_iterations = max_iterations;
     Control control(time_limit);
-    TogetherReport report;
-    run_without_gil([&] { report = train_together(session.kernel, problem, control); }, control, progress);
+    JointReport report;
+    run_without_gil([&] { report = train_joint(session.kernel, problem, control); }, control, progress);
     return to_python(std::move(report));
 }
 
@@ -87,8 +87,8 @@ std::optional<nb::object> bound_step(const std::string& loss, double margin, con
 
 }  // namespace
 
-void bind_train_together(nb::class_<Session>& session) {
-    session.def("train_together", &bound_train_together, nb::arg("upper"), nb::arg("labels"), nb::arg("classes"),
+void bind_train_joint(nb::class_<Session>& session) {
+    session.def("train_together", &bound_train_joint, nb::arg("upper"), nb::arg("labels"), nb::arg("classes"),
                 nb::arg("loss"), nb::arg("margin"), nb::arg("bias").none(), nb::arg("start").none(), nb::arg("gap"),
                 nb::arg("refine"), nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"),
                 nb::arg("progress").none(), "Train an all-together machine; returns its solution.");

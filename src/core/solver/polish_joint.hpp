@@ -12,26 +12,26 @@
 
 namespace polymargin {
 
-/// Turn a nearly optimal point of an all-together problem into one that is optimal to rounding, by an active-set method
-/// like that for the binary problem: solve the linear conditions of all exchanges that are free,
+/// Turn a nearly optimal point of a joint problem into one that is optimal to rounding, by an active-set method
+/// like that for the binary problem: solve the linear conditions of all directions that are free,
 ///
-///     sum_(j; g', l') K_ij (e_g - e_l)'(e_g' - e_l') p_(j; g', l') + (v_g - v_l) = -(G_ig - G_il),
+///     sum_(j; e) d'(K_ij + [i = j] Q_i) e p_(j; e) + d'v = -d'G_i,
 ///
 /// directly, go there as far as the feasible sets allow and repeat; at the optimum of the face, take an exact step on
 /// the worst example. With a free bias `v` is the change of the shift and the sums of the columns stay what they are;
 /// otherwise there is no v. The point is kept only if the violation fell. Problems with more than `max_free` free
-/// exchanges are left as they are.
+/// directions are left as they are.
 template <MulticlassLoss Loss, class Real>
-class TogetherPolisher {
+class JointPolisher {
   public:
-    TogetherPolisher(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, Index max_free = 256)
+    JointPolisher(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, Index max_free = 256)
         : problem_(problem), blas_(blas), free_bias_(free_bias), max_free_(max_free) {}
 
     void run() {
         const double before = problem_.violation();
         const auto saved = problem_.snapshot();
         for (int step = 0; step < kMaxSteps; ++step) {
-            const auto face = free_exchanges();
+            const auto face = free_directions();
             if (std::ssize(face) > max_free_) break;
             if (!face.empty() && !move(face)) continue;  // a coefficient met its bound: solve again without it
             if (!step_worst()) break;
@@ -52,10 +52,10 @@ class TogetherPolisher {
         return values;
     }
 
-    [[nodiscard]] Face free_exchanges() const {
+    [[nodiscard]] Face free_directions() const {
         Face face;
         for (Index i = 0; i < problem_.size() && std::ssize(face) <= max_free_; ++i) {
-            for (const Exchange& e : problem_.loss().exchanges(row(i), problem_.example(i))) face.push_back({i, e});
+            for (const Direction& d : problem_.loss().directions(row(i), problem_.example(i))) face.push_back({i, d});
         }
         return face;
     }
@@ -65,17 +65,22 @@ class TogetherPolisher {
         const Index f = std::ssize(face), k = problem_.classes(), size = f + (free_bias_ ? k : 0);
         FaceSystem system(
             face, size, [this](Index i, Index j) { return problem_.kernel(i, j); },
-            [this](Index m, Index i) { return problem_.gradient().at(m, i); });
+            [this](Index m, Index i) { return problem_.gradient().at(m, i); },
+            [this](Index i, const Direction& d, const Direction& e) {
+                return conjugate_curvature(problem_.loss(), problem_.example(i), problem_.classes(), d, e);
+            });
+        const auto couple = [&](Index a, Index m, double by) {
+            if (m != kNoClass) system.matrix[(f + m) * size + a] = system.matrix[a * size + f + m] = by;
+        };
         for (Index a = 0; a < f && free_bias_; ++a) {
-            const auto& [gains, loses] = face[a].exchange;
-            system.matrix[(f + gains) * size + a] = system.matrix[a * size + f + gains] = 1.0;
-            system.matrix[(f + loses) * size + a] = system.matrix[a * size + f + loses] = -1.0;
+            couple(a, face[a].direction.gains, 1.0);
+            couple(a, face[a].direction.loses, -1.0);
         }
         const auto solution = least_squares(blas_, std::move(system.matrix), std::move(system.right));
         const auto changes = row_changes(face, solution, k);
         double share = 1.0;
         for (const auto& [i, change] : changes) {
-            share = std::min(share, problem_.loss().room(row(i), change, problem_.example(i)));
+            share = std::min(share, problem_.loss().max_step(row(i), change, problem_.example(i)));
         }
         std::vector<Index> which;
         std::vector<double> values;

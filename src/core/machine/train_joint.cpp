@@ -1,15 +1,15 @@
-#include "machine/train_together.hpp"
+#include "machine/train_joint.hpp"
 
 #include "machine/low_rank_start.hpp"
 #include "solver/free_bias.hpp"
-#include "solver/polish_together.hpp"
+#include "solver/polish_joint.hpp"
 
 namespace polymargin {
 namespace {
 
 template <class Loss, class Real>
-TogetherReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<Real>& store) {
-    TogetherReport report;
+JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<Real>& store) {
+    JointReport report;
     const Index k = problem.classes();
     const auto beta = problem.beta();
     for (Index i = 0; i < problem.size(); ++i) {
@@ -38,7 +38,7 @@ TogetherReport report_of(const Decomposition<Loss, Real>& problem, const GramSto
 template <class Loss, class Real>
 void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance) {
     if (!free_bias) problem.run(1e-4 * tolerance, 4 * problem.iterations() + 1000);
-    TogetherPolisher<Loss, Real>(problem, blas, free_bias).run();
+    JointPolisher<Loss, Real>(problem, blas, free_bias).run();
 }
 
 /// Have the whole matrix if there may be one, else room for as many rows as a working set needs.
@@ -61,8 +61,8 @@ void prepare(GramStore<Real>& store, DecompositionSettings& settings) {
 }
 
 template <class Loss, class Real>
-TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, GramStore<Real>& store,
-                              const Points<Real>& points, const Blas& blas, Control& control) {
+JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore<Real>& store,
+                        const Points<Real>& points, const Blas& blas, Control& control) {
     const Index before = store.evaluations();
     const bool free_bias = request.bias == BiasKind::free;
     DecompositionSettings settings = request.settings;
@@ -70,11 +70,12 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
     if (free_bias) settings.gap = 0.0;  // of a proximal step it would say nothing
     prepare(store, settings);
     // Whoever limits the steps wants to see what they do.
-    TogetherStart start{request.start_support, request.start_rows, request.start_bias};
+    JointStart start{request.start_support, request.start_rows, request.start_bias};
     if (settings.max_iterations < 0) {
         if (auto nearer = low_rank_start(request, store, blas, control)) start = std::move(*nearer);
     }
-    Decomposition<Loss, Real> problem(loss, request.labels, request.upper, request.classes, store, settings, control);
+    Decomposition<Loss, Real> problem(loss, request.labels, request.cost_bounds, request.classes, store, settings,
+                                      control);
     if (!start.support.empty()) problem.start_from(start.support, start.rows);
     const double tolerance = settings.tolerance;
     Status status = Status::converged;
@@ -92,7 +93,7 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
     if (request.refine && status == Status::converged && store.whole() && store.size() <= kSmallProblem) {
         polish(problem, blas, free_bias, tolerance);
     }
-    TogetherReport report = report_of(problem, store);
+    JointReport report = report_of(problem, store);
     report.evaluations -= before;
     report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
     report.bias_steps = bias_steps;
@@ -103,18 +104,24 @@ TogetherReport solve_together(const TogetherProblem& request, const Loss& loss, 
 
 }  // namespace
 
-TogetherReport train_together(KernelSession& session, const TogetherProblem& problem, Control& control) {
-    session.check(problem.upper, problem.settings.tolerance);
+JointReport train_joint(KernelSession& session, const JointProblem& problem, Control& control) {
+    session.check(problem.cost_bounds, problem.settings.tolerance);
     return session.run(control, [&](auto& store, const auto& points) {
         return std::visit(
-            [&](const auto& loss) { return solve_together(problem, loss, store, points, session.blas(), control); },
+            [&](const auto& loss) -> JointReport {
+                if constexpr (MulticlassLoss<std::decay_t<decltype(loss)>>) {
+                    return solve_joint(problem, loss, store, points, session.blas(), control);
+                } else {
+                    throw std::invalid_argument("the classes of this loss are problems of their own, for `train`");
+                }
+            },
             problem.loss);
     });
 }
 
-TogetherReport train_together(const TogetherRequest& request, const Blas& blas, Control& control) {
-    KernelSession session(request, Exactness::of(request.upper, request.settings.tolerance), blas);
-    return train_together(session, request, control);
+JointReport train_joint(const JointRequest& request, const Blas& blas, Control& control) {
+    KernelSession session(request, Exactness::of(request.cost_bounds, request.settings.tolerance), blas);
+    return train_joint(session, request, control);
 }
 
 }  // namespace polymargin

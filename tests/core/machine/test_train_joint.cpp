@@ -1,4 +1,4 @@
-#include "machine/train_together.hpp"
+#include "machine/train_joint.hpp"
 
 #include <stdexcept>
 
@@ -39,12 +39,12 @@ struct Data {
     }
 };
 
-TogetherRequest request_for(const Data& data, const AnyLoss& loss, BiasKind bias, double tolerance = 1e-3) {
-    TogetherRequest request;
+JointRequest request_for(const Data& data, const AnyLoss& loss, BiasKind bias, double tolerance = 1e-3) {
+    JointRequest request;
     request.data = data.x.dense();
     request.kernel = kRbf;
     request.order = data.order;
-    request.upper = data.upper;
+    request.cost_bounds = data.upper;
     request.budget_bytes = kAmple;
     request.loss = loss;
     request.bias = bias;
@@ -54,9 +54,9 @@ TogetherRequest request_for(const Data& data, const AnyLoss& loss, BiasKind bias
     return request;
 }
 
-TogetherReport run(const TogetherRequest& request) {
+JointReport run(const JointRequest& request) {
     Control control(kPatience);
-    return train_together(request, plain::blas(), control);
+    return train_joint(request, plain::blas(), control);
 }
 
 plain::Loss plain_of(const AnyLoss& loss) {
@@ -64,7 +64,7 @@ plain::Loss plain_of(const AnyLoss& loss) {
 }
 
 /// The report as a machine whose scores are those that the caller computes: kernel times rows plus intercept.
-plain::Machine machine_of(const TogetherRequest& request, const TogetherReport& report) {
+plain::Machine machine_of(const JointRequest& request, const JointReport& report) {
     const Index k = request.classes;
     plain::Machine machine{.classes = k, .rows = {}, .weight = 0.0, .shift = {}};
     machine.rows.assign(request.labels.size() * k, 0.0);
@@ -88,12 +88,12 @@ plain::Machine machine_of(const TogetherRequest& request, const TogetherReport& 
     return machine;
 }
 
-void check_report(const TogetherRequest& request, const Matrix& gram, const TogetherReport& report, double rounding) {
+void check_report(const JointRequest& request, const Matrix& gram, const JointReport& report, double rounding) {
     CHECK(report.status == Status::converged);
     CHECK(report.evaluations > 0);
     const double tolerance = request.settings.tolerance;
     const auto w =
-        plain::worth(plain_of(request.loss), gram, request.labels, request.upper, machine_of(request, report));
+        plain::worth(plain_of(request.loss), gram, request.labels, request.cost_bounds, machine_of(request, report));
     const double room = rounding * static_cast<double>(request.classes) * (w.bound_total + std::abs(w.dual));
     CHECK(w.violation <= tolerance + rounding && report.violation <= tolerance);
     CHECK_CLOSE(report.objectives.primal, w.primal, room);
@@ -110,7 +110,7 @@ void for_machines(Visit&& visit) {
     }
 }
 
-bool same(const TogetherReport& a, const TogetherReport& b) {
+bool same(const JointReport& a, const JointReport& b) {
     return a.support == b.support && a.rows == b.rows && a.intercept == b.intercept && a.status == b.status &&
            a.objectives.primal == b.objectives.primal && a.objectives.dual == b.objectives.dual &&
            a.iterations == b.iterations && a.evaluations == b.evaluations;
@@ -226,9 +226,9 @@ TEST(machines_say_why_they_stopped) {
         machine_of(request, limited);
         Control cancelled;
         cancelled.cancel();
-        CHECK(train_together(request, plain::blas(), cancelled).status == Status::stopped);
+        CHECK(train_joint(request, plain::blas(), cancelled).status == Status::stopped);
         Control late(0.0);
-        CHECK(train_together(request, plain::blas(), late).status == Status::time_limit);
+        CHECK(train_joint(request, plain::blas(), late).status == Status::time_limit);
     });
     // Equal points of two classes, and no limit.
     std::ranges::fill(data.upper, kInfinity);
