@@ -1,8 +1,6 @@
 #include "machine/train_joint.hpp"
 
 #include "machine/low_rank_start.hpp"
-#include "solver/free_bias.hpp"
-#include "solver/polish_joint.hpp"
 
 namespace polymargin {
 namespace {
@@ -36,9 +34,11 @@ JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<
 
 /// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first.
 template <class Loss, class Real>
-void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance) {
-    if (!free_bias) problem.run(1e-4 * tolerance, 4 * problem.iterations() + 1000);
-    JointPolisher<Loss, Real>(problem, blas, free_bias).run();
+void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance,
+            const PolishSettings& settings) {
+    const Index steps = settings.more_steps * problem.iterations() + settings.few_steps;
+    if (!free_bias) problem.run(settings.tolerance_share * tolerance, steps);
+    JointPolisher<Loss, Real>(problem, blas, free_bias, settings).run();
 }
 
 /// Have the whole matrix if there may be one, else room for as many rows as a working set needs.
@@ -50,9 +50,8 @@ void prepare(GramStore<Real>& store, DecompositionSettings& settings) {
             store.clear();
             store.compute_whole();
         }
-        // Rows cost nothing more: large working sets, quickly filled, save rounds.
-        settings.working_set = std::max<Index>(settings.working_set, 768);
-        settings.entrants = std::max<Index>(settings.entrants, 256);
+        settings.working_set = std::max(settings.working_set, settings.whole_working_set);
+        settings.entrants = std::max(settings.entrants, settings.whole_entrants);
     } else {
         store.clear();  // rows need the whole budget
         settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
@@ -82,7 +81,8 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     Index bias_steps = 0;
     bool balanced = true;
     if (free_bias) {
-        FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())));
+        FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())),
+                                  request.free_bias);
         status = free.run(tolerance, start.bias);
         bias_steps = free.steps();
         balanced = free.balanced();
@@ -91,7 +91,7 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
         status = problem.run(tolerance);
     }
     if (request.refine && status == Status::converged && store.whole() && store.size() <= kSmallProblem) {
-        polish(problem, blas, free_bias, tolerance);
+        polish(problem, blas, free_bias, tolerance, request.polish);
     }
     JointReport report = report_of(problem, store);
     report.evaluations -= before;

@@ -3,15 +3,29 @@
 #include <vector>
 
 #include "machine/storage.hpp"
+#include "problem/bias.hpp"
 #include "problem/losses.hpp"
 #include "solver/decomposition.hpp"
+#include "solver/free_bias.hpp"
+#include "solver/polish_joint.hpp"
 
 namespace polymargin {
 
-enum class BiasKind {
-    none,
-    regularized,  ///< part of w: the kernel is K + 1, Hsu & Lin (9) and (24)
-    free,         ///< as in Hsu & Lin (4) and (23)
+/// When a joint machine starts from a linear one, see `low_rank_start`.
+struct LowRankSettings {
+    Index least_examples = 256;  ///< fewer are solved quickly in any way
+    /// Features are few if they cost nothing, or if there are many examples for each; never more than so many, nor of
+    /// few examples.
+    Index cheap_features = 128, most_features = 512, many_examples = 10, few_examples = 4;
+    /// Where kernel rows have to be computed, steps ask for few of them unless the kernel is very wide; a start needs
+    /// those of all its support vectors. (Shuttle with a wide kernel took seconds with it.)
+    Index few_features = 64;
+    /// The part of the kernel that the features may leave out, and the gap of the machine on them: what is better
+    /// belongs to the kernel itself.
+    double left_out = 3e-4, gap = 1e-5;
+    /// Loops over the examples, of Newton steps too, after which the start is taken as it is: where single precision
+    /// does not come to the gap, loops went on for minutes.
+    Index most_loops = 600;
 };
 
 /// A joint machine on one data set, and how far to train it.
@@ -26,6 +40,9 @@ struct JointProblem {
     std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
     bool refine = true;                ///< make the answer of a small problem exact to rounding
     DecompositionSettings settings;
+    FreeBiasSettings free_bias;
+    PolishSettings polish;
+    LowRankSettings low_rank;
 };
 
 struct JointReport {

@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "kernel/data.hpp"
-#include "machine/train_joint.hpp"
-#include "solver/sequential_dual.hpp"
+#include "problem/bias.hpp"
+#include "problem/losses.hpp"
+#include "solver/linear_task.hpp"
 #include "support/blas.hpp"
 
 namespace polymargin {
@@ -28,6 +29,7 @@ struct LinearRequest {
     std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
     double gap = 1e-3;                 ///< stop when the relative duality gap is at most this
     SequentialSettings settings;
+    LinearSettings tuning;
     int threads = 1;
 };
 
@@ -38,7 +40,7 @@ struct LinearReport {
     std::vector<Index> columns;
     std::vector<double> coefficients;
     MulticlassObjectives objectives;
-    double violation = 0.0;
+    double violation = 0.0;     ///< of the worst example, by the scores of the weights, as `Decomposition` measures it
     std::vector<Index> visits;  ///< to examples, for each class
     Status status = Status::converged;
     bool single_precision = false;

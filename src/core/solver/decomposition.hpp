@@ -22,10 +22,24 @@ namespace polymargin {
 struct DecompositionSettings {
     double tolerance = 1e-3;  ///< epsilon of Hsu & Lin (21), or of its counterpart for the loss
     double gap = 0.0;  ///< stop as well when the relative duality gap is at most this; 0: never, nor with a free bias
-    Index max_iterations = -1;   ///< exact steps; -1: no limit
-    Index working_set = 512;     ///< most examples optimised together
-    Index entrants = 64;         ///< most examples that enter the working set in a round
-    Index shrink_from = 2048;    ///< smaller problems are not shrunk
+    Index max_iterations = -1;  ///< exact steps; -1: no limit
+    Index working_set = 512;    ///< most examples optimised together
+    Index entrants = 64;        ///< most examples that enter the working set in a round
+    Index shrink_from = 2048;   ///< smaller problems are not shrunk
+    /// Where the whole matrix is at hand rows cost nothing more: large working sets, quickly filled, save rounds.
+    Index whole_working_set = 768, whole_entrants = 256;
+    /// A block is solved to this share of the violation it came with, by at most so many steps for each example.
+    double inner_share = 0.2;
+    Index steps_per_example = 100;
+    /// Shrinking: an example that was optimal for so many rounds may rest, the others must be at most this share of
+    /// all, and they are solved to this share of the violation.
+    Index calm_rounds = 16;
+    double active_share = 0.7, shrunk_share = 0.02;
+    /// Shrinking does not pay any more when the violation is at most so many times the tolerance.
+    double nearly_there = 8.0;
+    /// A hard margin below this, relative to the length of the examples, is taken for none.
+    double smallest_margin = 1e-4;
+    BlockSettings block;
     const Blas* blas = nullptr;  ///< if given, blocks that steps solve slowly are solved by factorisation
 };
 
@@ -92,15 +106,6 @@ class Decomposition {
   private:
     /// Columns whose gradient is updated together: the kernel values of a working set and as many columns fit L2.
     static constexpr Index kStrip = 256;
-    /// A block is solved to this share of the violation it came with.
-    static constexpr double kInnerShare = 0.2;
-    /// Shrinking: an example that was optimal for so many rounds may rest, the others must be at most this share of
-    /// all, and they are solved to this share of the violation.
-    static constexpr Index kCalmRounds = 16;
-    static constexpr double kActiveShare = 0.7;
-    static constexpr double kShrunkShare = 0.02;
-    /// Shrinking does not pay any more when the violation is at most so many times the tolerance.
-    static constexpr double kNearlyThere = 8.0;
 
     struct Change {
         std::vector<const Real*> rows;

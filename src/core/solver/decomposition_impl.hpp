@@ -24,7 +24,7 @@ Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index
       beta_(classes * stride_),
       violations_(labels.size()),
       last_violated_(labels.size(), 0),
-      block_(working_.capacity(), classes),
+      block_(working_.capacity(), classes, settings.block),
       hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })),
       shrinking_(!hard_ && settings.gap == 0.0 && std::ssize(labels) >= settings.shrink_from) {
     std::fill_n(beta_.data(), classes * stride_, 0.0);
@@ -235,7 +235,7 @@ void Decomposition<Loss, Real>::copy_scores(Index i, std::span<double> scores) c
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::inseparable() const {
     if (!hard_) return false;
-    constexpr double smallest_margin = 1e-4;
+    const double least = settings_.smallest_margin;
     double mass = 0.0, square = 0.0, margin = std::numeric_limits<double>::infinity(), largest = 0.0;
     std::vector<double> scores(classes_);
     for (Index i = 0; i < size(); ++i) {
@@ -250,7 +250,7 @@ bool Decomposition<Loss, Real>::inseparable() const {
     for (Index s = 0; s < working_.size(); ++s) {
         largest = std::max(largest, static_cast<double>(block_.kernel(s)[s]) + bias_.weight);
     }
-    return mass > 0.0 && margin <= 0.0 && square <= smallest_margin * smallest_margin * largest * mass * mass;
+    return mass > 0.0 && margin <= 0.0 && square <= least * least * largest * mass * mass;
 }
 
 template <MulticlassLoss Loss, class Real>
@@ -291,7 +291,7 @@ template <MulticlassLoss Loss, class Real>
 std::vector<Index> Decomposition<Loss, Real>::active() const {
     std::vector<Index> members;
     for (Index i = 0; i < size(); ++i) {
-        if (last_violated_[i] > rounds_ - kCalmRounds || !at_vertex(i)) members.push_back(i);
+        if (last_violated_[i] > rounds_ - settings_.calm_rounds || !at_vertex(i)) members.push_back(i);
     }
     return members;
 }
@@ -299,8 +299,8 @@ std::vector<Index> Decomposition<Loss, Real>::active() const {
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::shrinking_pays(std::span<const Index> active, double tolerance) const {
     const Index count = std::ssize(active);
-    if (violation_ < kNearlyThere * tolerance) return false;
-    if (count > static_cast<Index>(kActiveShare * static_cast<double>(size()))) return false;
+    if (violation_ < settings_.nearly_there * tolerance) return false;
+    if (count > static_cast<Index>(settings_.active_share * static_cast<double>(size()))) return false;
     // Rows that stay in the cache cost nothing more; rows that do not all fit are better short.
     return store_.whole() ? RestrictedStore<Real>::fits(store_, count) : store_.overflowed();
 }
@@ -348,7 +348,8 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
     }
     if (!store_.whole()) return_freed_memory();
     iterations_ += steps;
-    for (const Index i : active) last_violated_[i] = rounds_ - kCalmRounds;  // who is at a vertex now may stay there
+    for (const Index i : active)
+        last_violated_[i] = rounds_ - settings_.calm_rounds;  // who is at a vertex now may stay there
     return change_rows(active, changes) && steps > 0;
 }
 
@@ -376,11 +377,12 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
             if (violations_[i] > tolerance) last_violated_[i] = rounds_;
             worst.offer(-violations_[i], i);
         }
-        if (shrinking_ && (shrunk || rounds_ % kCalmRounds == 0)) {
+        if (shrinking_ && (shrunk || rounds_ % settings_.calm_rounds == 0)) {
             const auto members = active();
             shrunk = shrinking_pays(members, tolerance);
             if (shrunk) {
-                shrinking_ = solve_active(members, std::max(tolerance, kShrunkShare * violation_), last - iterations_);
+                shrinking_ =
+                    solve_active(members, std::max(tolerance, settings_.shrunk_share * violation_), last - iterations_);
                 continue;
             }
         }
@@ -388,8 +390,8 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         working_.take_in(wanted, [this](Index i) { return at_vertex(i); });
         if (!fetch(working_.members())) return stop_reason(control_);
         load_block();
-        const Index limit = std::min(100 * working_.size(), last - iterations_);
-        const double inner = std::max(tolerance / 2, violation_ * kInnerShare);
+        const Index limit = std::min(settings_.steps_per_example * working_.size(), last - iterations_);
+        const double inner = std::max(tolerance / 2, violation_ * settings_.inner_share);
         const Index steps = block_.solve(loss_, inner, limit, settings_.blas, &control_);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;

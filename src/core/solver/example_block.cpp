@@ -55,8 +55,9 @@ POLYMARGIN_INLINE Found<Real> largest_difference(const Real* highest, const Real
 }  // namespace
 
 template <class Real>
-ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes)
+ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes, const BlockSettings& settings)
     : classes_(classes),
+      settings_(settings),
       // One cache line more than needed: rows a power of two apart would share the sets of the cache.
       stride_((capacity + kStep<Real> - 1) / kStep<Real> * kStep<Real> + padded<Real>(1)),
       kernel_(capacity * stride_),
@@ -155,7 +156,7 @@ Index ExampleBlock<Real>::next(double tolerance) {
         if (!(-found.value > tolerance)) return -1;
         measure(found.at);
         const Real exact = highest_.data()[found.at] - lowest_.data()[found.at];
-        if (exact > tolerance && exact >= kClose * -found.value) return found.at;
+        if (exact > tolerance && exact >= static_cast<Real>(settings_.close) * -found.value) return found.at;
     }
 }
 

@@ -17,6 +17,20 @@
 
 namespace polymargin {
 
+struct BlockSettings {
+    /// Steps for each example before the free coefficients are solved for; after the first time one is enough.
+    Index patience = 4;
+    /// Steps for each example after which a part of a face that is too large is solved for: sooner it cost more than it
+    /// saved on satimage.
+    Index long_time = 16;
+    int first_jumps = 4, most_jumps = 64;  ///< in a row: doubled each time
+    /// Jumps that go on where single rows meet their bounds: shorter each time, down to this. Hard problems (large C,
+    /// wide kernels) took a tenth of the time with them.
+    double shorter = 0.25, shortest = 1e-9;
+    Index most_free = 768;  ///< a larger face is not worth factorising: the cost grows with the cube
+    double close = 0.5;     ///< a promise that is at most so much too large is taken for exact
+};
+
 /// The dense problem of some examples of an joint machine: their kernel, gradients and rows of coefficients.
 ///
 /// An example can be improved when some class may give to another whose gradient is lower. With `highest` the largest
@@ -27,7 +41,7 @@ namespace polymargin {
 template <class Real>
 class ExampleBlock {
   public:
-    ExampleBlock(Index capacity, Index classes);
+    ExampleBlock(Index capacity, Index classes, const BlockSettings& settings = {});
 
     [[nodiscard]] Real* kernel(Index s) { return kernel_.data() + s * stride_; }
     [[nodiscard]] const Real* kernel(Index s) const { return kernel_.data() + s * stride_; }
@@ -56,8 +70,8 @@ class ExampleBlock {
     template <MulticlassLoss Loss>
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
-        Index steps = 0, patience = kPatience * size_;
-        int most_jumps = kFirstJumps;
+        Index steps = 0, patience = settings_.patience * size_;
+        int most_jumps = settings_.first_jumps;
         while (true) {
             const Index most = std::min(limit - steps, patience);
             const Index taken = take_steps(loss, tolerance, most);
@@ -68,7 +82,7 @@ class ExampleBlock {
             double share = 0.0;
             for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
                 if (control != nullptr && control->stop_requested()) return steps;
-                const Face face = face_to_solve(loss, steps > kLong * size_);
+                const Face face = face_to_solve(loss, steps > settings_.long_time * size_);
                 if (face.empty()) break;
                 share = jump(loss, face, *blas);
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
@@ -77,22 +91,12 @@ class ExampleBlock {
             // have to look in between whether there is an end at all.
             if (blas == nullptr || unbounded()) continue;
             patience = size_;
-            most_jumps = std::min(2 * most_jumps, kMostJumps);
+            most_jumps = std::min(2 * most_jumps, settings_.most_jumps);
         }
     }
 
   private:
-    /// Steps for each example before the free coefficients are solved for.
-    static constexpr Index kPatience = 4;
-    /// Steps for each example after which a part of a face that is too large is solved for.
-    static constexpr Index kLong = 16;
-    static constexpr int kFirstJumps = 4, kMostJumps = 64;
-    static constexpr double kShorter = 0.25, kShortest = 1e-9;
-    /// A larger face is not worth factorising: the cost grows with the cube.
-    static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
-    /// A bound that is at most so much too large is taken for exact.
-    static constexpr Real kClose = Real(0.5);
 
     [[nodiscard]] bool unbounded() const {
         return std::any_of(examples_.begin(), examples_.begin() + size_,
@@ -148,7 +152,7 @@ class ExampleBlock {
         // Where rows meet their bounds, going on with the others is often better than that all of them stop.
         const auto rows = rows_;
         const std::vector<Real> gradient(gradient_.data(), gradient_.data() + classes_ * stride_);
-        for (double length = 1.0; length > std::max(share, kShortest); length *= kShorter) {
+        for (double length = 1.0; length > std::max(share, settings_.shortest); length *= settings_.shorter) {
             go(loss, changes, length);
             if (gain(rows, gradient) > (share - share * share / 2) * descent) return share;
             rows_ = rows;
@@ -165,14 +169,14 @@ class ExampleBlock {
         for (Index s = 0; s < size_; ++s) {
             for (const Direction& d : loss.directions(row(s), examples_[s])) face.push_back({s, d});
         }
-        if (std::ssize(face) <= kMostFree) return face;
+        if (std::ssize(face) <= settings_.most_free) return face;
         if (!in_part) return {};
         const auto slope = [this](const FreeDirection& d) {
             const auto at = [&](Index m) { return gradient_.data()[m * stride_ + d.example]; };
             return std::abs(static_cast<Real>(d.direction.slope(at)));
         };
         std::ranges::stable_sort(face, std::ranges::greater{}, slope);
-        face.resize(kMostFree);
+        face.resize(settings_.most_free);
         return face;
     }
 
@@ -233,6 +237,7 @@ class ExampleBlock {
     void refresh();
 
     Index classes_;
+    BlockSettings settings_;
     Index stride_;
     Index size_ = 0;
     double weight_ = 0.0;

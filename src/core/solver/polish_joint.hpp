@@ -12,6 +12,17 @@
 
 namespace polymargin {
 
+struct PolishSettings {
+    /// Free directions; more are left as they are: the cost of a step grows with the cube.
+    Index max_free = 256;
+    int max_steps = 64;       ///< a good start needs a few, a bad one is not worth more
+    double rounding = 1e-13;  ///< a violation this small, relative to the gradient, is rounding
+    /// Before it the solver goes on to this share of the tolerance, for so many times the steps it took and a few more:
+    /// coefficients are then mostly at the right bounds.
+    double tolerance_share = 1e-4;
+    Index more_steps = 4, few_steps = 1000;
+};
+
 /// Turn a nearly optimal point of a joint problem into one that is optimal to rounding, by an active-set method
 /// like that for the binary problem: solve the linear conditions of all directions that are free,
 ///
@@ -19,20 +30,21 @@ namespace polymargin {
 ///
 /// directly, go there as far as the feasible sets allow and repeat; at the optimum of the face, take an exact step on
 /// the worst example. With a free bias `v` is the change of the shift and the sums of the columns stay what they are;
-/// otherwise there is no v. The point is kept only if the violation fell. Problems with more than `max_free` free
-/// directions are left as they are.
+/// otherwise there is no v. The point is kept only if the violation fell. Problems with many free directions are
+/// left as they are.
 template <MulticlassLoss Loss, class Real>
 class JointPolisher {
   public:
-    JointPolisher(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, Index max_free = 256)
-        : problem_(problem), blas_(blas), free_bias_(free_bias), max_free_(max_free) {}
+    JointPolisher(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias,
+                  const PolishSettings& settings = {})
+        : problem_(problem), blas_(blas), free_bias_(free_bias), settings_(settings) {}
 
     void run() {
         const double before = problem_.violation();
         const auto saved = problem_.snapshot();
-        for (int step = 0; step < kMaxSteps; ++step) {
+        for (int step = 0; step < settings_.max_steps; ++step) {
             const auto face = free_directions();
-            if (std::ssize(face) > max_free_) break;
+            if (std::ssize(face) > settings_.max_free) break;
             if (!face.empty() && !move(face)) continue;  // a coefficient met its bound: solve again without it
             if (!step_worst()) break;
         }
@@ -41,11 +53,6 @@ class JointPolisher {
     }
 
   private:
-    /// Steps allowed: a good start needs a few, a bad one is not worth more.
-    static constexpr int kMaxSteps = 64;
-    /// A violation this small, relative to the gradient, is rounding.
-    static constexpr double kRounding = 1e-13;
-
     [[nodiscard]] std::vector<double> row(Index i) const {
         std::vector<double> values(problem_.classes());
         for (Index m = 0; m < problem_.classes(); ++m) values[m] = problem_.beta().at(m, i);
@@ -54,7 +61,7 @@ class JointPolisher {
 
     [[nodiscard]] Face free_directions() const {
         Face face;
-        for (Index i = 0; i < problem_.size() && std::ssize(face) <= max_free_; ++i) {
+        for (Index i = 0; i < problem_.size() && std::ssize(face) <= settings_.max_free; ++i) {
             for (const Direction& d : problem_.loss().directions(row(i), problem_.example(i))) face.push_back({i, d});
         }
         return face;
@@ -110,7 +117,7 @@ class JointPolisher {
             const double* g = problem_.gradient().row(m);
             for (Index i = 0; i < problem_.size(); ++i) scale = std::max(scale, std::abs(g[i]));
         }
-        if (!(problem_.violation() > kRounding * scale)) return false;
+        if (!(problem_.violation() > settings_.rounding * scale)) return false;
         const Index i = problem_.worst();
         std::vector<double> gradient(problem_.classes());
         for (Index m = 0; m < problem_.classes(); ++m) gradient[m] = problem_.gradient().at(m, i);
@@ -125,7 +132,7 @@ class JointPolisher {
     Decomposition<Loss, Real>& problem_;
     const Blas& blas_;
     bool free_bias_;
-    Index max_free_;
+    PolishSettings settings_;
 };
 
 }  // namespace polymargin

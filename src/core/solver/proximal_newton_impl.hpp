@@ -12,27 +12,10 @@ namespace polymargin {
 
 namespace proximal_newton {
 
-/// tau at first, and how it falls while the inner problems stay easy.
-constexpr double kFirstShare = 0.1, kSmallerShare = 0.33, kLeastShare = 1e-6;
-constexpr int kEasy = 4, kMostSteps = 10;
-/// An inner problem is solved when what is left of it is this share of the gap, or less if that led nowhere.
-constexpr double kInnerShare = 0.1, kLeastInnerShare = 1e-6;
-/// Newton's equations are solved as well as this, with so many products at most: more if few examples are in them, and
-/// they cost no more than a pass over all.
-constexpr double kResidual = 0.3;
-constexpr Index kLeastProducts = 15, kMostProducts = 200;
-/// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
-constexpr double kSlope = 0.2;
-constexpr int kMostLooks = 12;
-/// Damping: at first, when a step was much too long, and less than which is none.
-constexpr double kFirstDamping = 0.01, kFreshDamping = 1e-4, kLeastDamping = 1e-6;
-/// Points of the dual that may pass without the gap falling by a tenth.
-constexpr int kPatience = 6;
 /// Sums of single precision are taken over by double after so many rows.
 constexpr Index kShort = 1024;
-constexpr Index kMostFeatures = 1024, kMostClasses = 64, kRowsPerFeature = 4;
-/// What is kept for all examples and classes, in units of the examples themselves.
-constexpr Index kMostMemory = 4;
+/// The classes of a face are the bits of a number.
+constexpr Index kMostClasses = 64;
 
 inline double dot(std::span<const double> a, std::span<const double> b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -48,8 +31,8 @@ inline void add_to(std::vector<double>& to, double by, const std::vector<double>
 template <NewtonLoss Loss, class Real>
 ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Index> labels,
                                            std::span<const double> bounds, Index classes, const LinearRows<Real>& rows,
-                                           double weight, bool free, const Blas& blas, ThreadPool& pool,
-                                           Control& control)
+                                           double weight, bool free, const NewtonSettings& settings, const Blas& blas,
+                                           ThreadPool& pool, Control& control)
     : loss_(loss),
       labels_(labels),
       bounds_(bounds),
@@ -59,6 +42,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       weight_(weight),
       bias_(std::sqrt(weight)),
       free_(free),
+      settings_(settings),
       pool_(pool),
       control_(control),
       blocks_(rows, classes, bias_, blas, pool, control),
@@ -92,11 +76,11 @@ void ProximalNewton<Loss, Real>::find_reach() {
 }
 
 template <NewtonLoss Loss, class Real>
-bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes) {
-    using namespace proximal_newton;
+bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes, const NewtonSettings& settings) {
     const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
-    return rows.features() <= kMostFeatures && classes <= kMostClasses &&
-           rows.size() >= kRowsPerFeature * rows.features() && rows.size() * each <= kMostMemory * rows.bytes();
+    return rows.features() <= settings.most_features && classes <= proximal_newton::kMostClasses &&
+           rows.size() >= settings.rows_per_feature * rows.features() &&
+           rows.size() * each <= settings.most_memory * rows.bytes();
 }
 
 template <NewtonLoss Loss, class Real>
@@ -246,7 +230,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         const double left = 0.5 * dot(difference, difference);
         const double scale = std::max(std::abs(0.5 * dot(weights_, weights_) + now_.losses), 1e-300);
         if (left <= inner_share_ * std::max(0.0, open * scale - left)) return Inner::solved;
-        if (steps_ == kMostSteps || !find_direction()) return Inner::slow;
+        if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
         multiply(direction_, slopes_);
         const double length = find_length();
         if (stopped()) return Inner::stopped;
@@ -315,9 +299,9 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     base_linear_ = 0.0;
     for (const Share& share : shares_) base_linear_ += share.linear;
     if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
-    share_ = kFirstShare;
-    inner_share_ = kInnerShare;
-    damping_ = kFirstDamping;
+    share_ = settings_.first_share;
+    inner_share_ = settings_.inner_share;
+    damping_ = settings_.first_damping;
 }
 
 /// Of the weights and the shift, anew: along many steps rounding adds up.
@@ -335,7 +319,7 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     max_visits_ = max_visits;
     compute_scores();
     double best = std::numeric_limits<double>::infinity();
-    for (int idle = 0; idle < kPatience; ++idle) {
+    for (int idle = 0; idle < settings_.patience; ++idle) {
         if (stopped()) return stop_reason(control_);
         const Inner inner = solve_inner(gap);
         if (stopped()) return stop_reason(control_);
@@ -345,10 +329,12 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
         if (inner == Inner::certified) return Status::converged;
         if (open < 0.9 * best) idle = -1;
         best = std::min(best, open);
-        if (inner == Inner::solved && steps_ <= kEasy) share_ = std::max(kLeastShare, kSmallerShare * share_);
+        if (inner == Inner::solved && steps_ <= settings_.easy)
+            share_ = std::max(settings_.least_share, settings_.smaller_share * share_);
         if (inner == Inner::slow && length < 1.0) share_ *= 2.0;
         if (inner == Inner::solved) {
-            inner_share_ = length < 1.0 ? std::max(kLeastInnerShare, 0.1 * inner_share_) : kInnerShare;
+            inner_share_ =
+                length < 1.0 ? std::max(settings_.least_inner_share, 0.1 * inner_share_) : settings_.inner_share;
         }
     }
     return Status::precision;

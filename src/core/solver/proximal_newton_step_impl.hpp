@@ -63,14 +63,14 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal);
     Vector residual = now_.weights;
     add_to(residual, -1.0, weights_);
-    const double wanted = kResidual * std::sqrt(dot(residual, residual));
+    const double wanted = settings_.residual * std::sqrt(dot(residual, residual));
     direction_.assign(weights_.size(), 0.0);
     Vector divided = residual, product;
     divide_by_blocks(divided);
     Vector along = divided;
     double size = dot(residual, divided);
-    const Index most =
-        std::clamp(rows_.size() / std::max<Index>(1, std::ssize(hessian.curved)), kLeastProducts, kMostProducts);
+    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(hessian.curved)),
+                                  settings_.least_products, settings_.most_products);
     for (Index t = 0; t < most && !stopped(); ++t) {
         multiply(hessian, along, product);
         const double length = size / dot(along, product);
@@ -109,9 +109,9 @@ double ProximalNewton<Loss, Real>::find_length() {
     const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
     if (!(start < 0.0)) return 0.0;
     double low = 0.0, slope_low = start, high = 0.0, slope_high = 0.0, length = 1.0;
-    for (int look = 0; look < kMostLooks && !stopped(); ++look) {
+    for (int look = 0; look < settings_.most_looks && !stopped(); ++look) {
         const double slope = slope_at(length);
-        if (std::abs(slope) <= kSlope * std::abs(start) || (slope < 0.0 && high == 0.0)) return length;
+        if (std::abs(slope) <= settings_.slope * std::abs(start) || (slope < 0.0 && high == 0.0)) return length;
         if (slope < 0.0) {
             low = length, slope_low = slope;
         } else {
@@ -124,9 +124,8 @@ double ProximalNewton<Loss, Real>::find_length() {
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::adapt_damping(double length) {
-    using namespace proximal_newton;
-    if (length < 0.1) damping_ = std::max(10.0 * damping_, kFreshDamping);
-    if (length > 0.5) damping_ = damping_ > kLeastDamping ? 0.1 * damping_ : 0.0;
+    if (length < 0.1) damping_ = std::max(10.0 * damping_, settings_.fresh_damping);
+    if (length > 0.5) damping_ = damping_ > settings_.least_damping ? 0.1 * damping_ : 0.0;
 }
 
 }  // namespace polymargin

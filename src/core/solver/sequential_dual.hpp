@@ -29,6 +29,15 @@ struct SequentialSettings {
     bool cooling = true;    ///< these loops go on to a tolerance that falls step by step, Keerthi et al. 2.1
     bool newton = true;     ///< with few features, Newton steps when the gap is small
     Index newton_from = 2048;  ///< examples; fewer are no work for loops either, unless C is large
+    /// Shrunk loops end when they have computed as much as so many full ones, Keerthi et al. 2.1,
+    double shrunk_loops = 5.0;
+    /// or have come to this share of the violation that the last full one met: their cooling.
+    double cooling_share = 0.1;
+    /// An example that promises less than this share of the worst is left as it is: with many classes a step costs more
+    /// than a look.
+    double negligible = 0.01;
+    /// Full loops that may pass without the guess of the gap being halved: rounding in the weights may fool it.
+    int patience = 30;
 };
 
 /// The sequential dual method for linear machines (Keerthi et al. 2 and 3): one example after the other gets the row of
@@ -94,15 +103,7 @@ class SequentialDual {
 
   private:
     using Entry = Coefficients::Entry;
-    /// Shrunk loops end when they have computed as much as so many full ones, Keerthi et al. 2.1.
-    static constexpr double kMostShrunkLoops = 5.0;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
-    /// These loops go on to this share of the violation that the last full one met.
-    static constexpr double kCooling = 0.1;
-    /// An example that violates by less than this share of the worst is left as it is.
-    static constexpr double kNegligible = 0.01;
-    /// Full loops that may pass without the guess being halved.
-    static constexpr int kPatience = 30;
     /// A stop request is looked for so often.
     static constexpr Index kCheckEvery = 64;
 

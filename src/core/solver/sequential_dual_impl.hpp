@@ -143,7 +143,7 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
     loop_.assign(examples.begin(), examples.end());
     if (settings_.shuffling) shuffle_.in_blocks(loop_);
     double worst = 0.0;
-    const double negligible = std::isfinite(violation_) ? kNegligible * violation_ : 0.0;
+    const double negligible = std::isfinite(violation_) ? settings_.negligible * violation_ : 0.0;
     for (std::size_t t = 0; t < loop_.size(); ++t) {
         if (at_limit() || (static_cast<Index>(t) % kCheckEvery == 0 && !may_go_on())) return -1.0;
         prepare(t);
@@ -186,7 +186,7 @@ bool SequentialDual<Loss, Real>::full_loop() {
 
 template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
-    const auto most = static_cast<Index>(kMostShrunkLoops * static_cast<double>(rows_.size()));
+    const auto most = static_cast<Index>(settings_.shrunk_loops * static_cast<double>(rows_.size()));
     const bool used_only = classes_ > Weights<Real>::kFew;
     std::vector<char> rests(all_.size(), 0);
     for (Index done = 0; done < most && !active_.empty(); done += std::ssize(loop_)) {
@@ -213,8 +213,8 @@ Status SequentialDual<Loss, Real>::run(double gap, double loops) {
             best = guessed_gap_;
             idle = 0;
         }
-        if (idle == kPatience || static_cast<double>(visits_) >= enough) return Status::converged;
-        if (settings_.shrinking && !shrunk_loops(settings_.cooling ? kCooling * violation_ : 0.0)) {
+        if (idle == settings_.patience || static_cast<double>(visits_) >= enough) return Status::converged;
+        if (settings_.shrinking && !shrunk_loops(settings_.cooling ? settings_.cooling_share * violation_ : 0.0)) {
             return reason_to_stop();
         }
     }

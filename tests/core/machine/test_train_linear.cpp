@@ -7,6 +7,7 @@
 #include "fixtures.hpp"
 #include "linear_problems.hpp"
 #include "machine/train.hpp"
+#include "machine/train_joint.hpp"
 #include "plain_blas.hpp"
 #include "plain_losses.hpp"
 
@@ -254,18 +255,18 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
             CHECK_CLOSE(report.objectives.dual, dual, 1e-6 * dual);
             return;
         }
-        JointRequest together;
-        together.data = problem.x.dense();
-        together.kernel = {.type = KernelType::linear};
-        together.order = problem.order;
-        together.cost_bounds = problem.upper;
-        together.budget_bytes = Index{1} << 30;
-        if (std::holds_alternative<CrammerSinger>(loss)) together.loss = CrammerSinger();
-        together.bias = bias;
-        together.labels = problem.labels;
-        together.classes = 3;
-        together.settings.tolerance = 1e-7;
-        const auto expected = train_joint(together, plain::blas(), control);
+        JointRequest joint;
+        joint.data = problem.x.dense();
+        joint.kernel = {.type = KernelType::linear};
+        joint.order = problem.order;
+        joint.cost_bounds = problem.upper;
+        joint.budget_bytes = Index{1} << 30;
+        if (std::holds_alternative<CrammerSinger>(loss)) joint.loss = CrammerSinger();
+        joint.bias = bias;
+        joint.labels = problem.labels;
+        joint.classes = 3;
+        joint.settings.tolerance = 1e-7;
+        const auto expected = train_joint(joint, plain::blas(), control);
         CHECK(expected.status == Status::converged);
         CHECK_CLOSE(report.objectives.dual, expected.objectives.dual, 1e-6 * expected.objectives.dual);
         CHECK_CLOSE(report.objectives.primal, expected.objectives.dual, 1e-6 * expected.objectives.dual);

@@ -35,7 +35,7 @@ struct Bench {
           weight(w),
           pool(threads),
           rows(data, p.order, {}),
-          solver(loss, p.labels, p.upper, p.classes, rows, w, false, blas, pool, control) {}
+          solver(loss, p.labels, p.upper, p.classes, rows, w, false, {}, blas, pool, control) {}
 
     Status run(double gap, Index max_visits = -1) {
         solver.start(Coefficients(problem.size()), {});
