@@ -39,7 +39,7 @@ struct LinearReport {
     std::vector<Index> starts;      ///< the coefficients of example i are [starts[i], starts[i + 1])
     std::vector<Index> columns;
     std::vector<double> coefficients;
-    MulticlassObjectives objectives;
+    MulticlassObjectives objectives;  ///< their `gap()` is what training goes by
     double violation = 0.0;     ///< of the worst example, by the scores of the weights, as `Decomposition` measures it
     std::vector<Index> visits;  ///< to examples, for each class
     Status status = Status::converged;

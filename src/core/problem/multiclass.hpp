@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <span>
@@ -155,6 +157,13 @@ inline constexpr bool kOwnOffset = std::is_same_v<decltype(std::declval<const Lo
 struct MulticlassObjectives {
     double primal = 0.0;
     double dual = 0.0;
+
+    /// Relative to the larger of the two.
+    [[nodiscard]] double gap() const {
+        const double scale = std::max(std::abs(primal), std::abs(dual));
+        if (!std::isfinite(scale)) return std::numeric_limits<double>::infinity();
+        return scale > 0.0 ? (primal - dual) / scale : 0.0;
+    }
 };
 
 /// Where a row stands in the formulas of both classic losses: with `a_m = -B_m` for the wrong classes, `S0 = sum a`,

@@ -39,7 +39,7 @@ struct DecompositionSettings {
     double nearly_there = 8.0;
     /// A hard margin below this, relative to the length of the examples, is taken for none.
     double smallest_margin = 1e-4;
-    BlockSettings block;
+    BlockSettings block = {};
     const Blas* blas = nullptr;  ///< if given, blocks that steps solve slowly are solved by factorisation
 };
 
@@ -169,3 +169,4 @@ class Decomposition {
 }  // namespace polymargin
 
 #include "solver/decomposition_impl.hpp"
+#include "solver/decomposition_shrinking_impl.hpp"

@@ -87,7 +87,7 @@ class ExponentiatedGradient {
             for (const double s : sums_) square += weight_ * s * s;
             const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_;
             const double guess = std::abs(primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
-            control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guess});
+            control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = guess});
             if (guess <= gap) return Status::converged;
         }
     }

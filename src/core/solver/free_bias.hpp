@@ -15,7 +15,7 @@
 namespace polymargin {
 
 struct FreeBiasSettings {
-    MultiplierSettings multipliers;
+    MultiplierSettings multipliers = {};
     /// A step is solved to this share of what the last one left of the sums.
     double inner_share = 0.1;
 };

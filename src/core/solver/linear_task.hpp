@@ -46,8 +46,8 @@ struct LinearSettings {
                                    .growth = 2.0,
                                    .most_weight = 1.0,
                                    .stuck = {1.0 / 1.01, 1.0 / 0.99}};
-    NewtonSettings newton;
-    ExponentiatedGradientSettings exponentiated_gradient;
+    NewtonSettings newton = {};
+    ExponentiatedGradientSettings exponentiated_gradient = {};
 };
 
 /// A linear machine, or the part of a machine that belongs to some of its classes.

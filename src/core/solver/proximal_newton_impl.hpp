@@ -221,7 +221,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         now_ = answer();
         if (stopped()) return Inner::stopped;
         const double open = gap_of(now_);
-        control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = open});
+        control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = open});
         if (open <= gap) return Inner::certified;
         if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
         Vector difference = weights_;

@@ -206,7 +206,7 @@ Status SequentialDual<Loss, Real>::run(double gap, double loops) {
     double best = std::numeric_limits<double>::infinity();
     for (int idle = 0;; ++idle) {
         if (!full_loop()) return reason_to_stop();
-        control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guessed_gap_});
+        control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = guessed_gap_});
         if (guessed_gap_ <= gap || violation_ <= 0.0) return Status::converged;
         // What has added up in the weights and the norm may hide the rest.
         if (guessed_gap_ < 0.5 * best) {
