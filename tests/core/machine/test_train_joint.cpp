@@ -237,3 +237,8 @@ TEST(machines_say_why_they_stopped) {
         CHECK(run(request_for(data, loss, bias)).status == Status::unbounded);
     });
 }
+
+TEST(losses_of_separate_classes_are_not_for_kernel_machines) {
+    const Data data(3, 60, 283);
+    CHECK_THROWS(std::invalid_argument, "problems of their own", run(request_for(data, OneVsRest(), BiasKind::none)));
+}
