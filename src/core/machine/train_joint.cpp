@@ -1,5 +1,9 @@
 #include "machine/train_joint.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
 #include "machine/low_rank_start.hpp"
 
 namespace polymargin {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "solver/linear_task.hpp"
 
 namespace polymargin {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "problem/bias.hpp"
 #include "solver/exponentiated_gradient.hpp"
