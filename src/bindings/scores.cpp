@@ -1,43 +1,157 @@
 #include "machine/scores.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
+#include <numeric>
+#include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "bindings.hpp"
+#include "machine/elimination.hpp"
+#include "machine/scorer.hpp"
 
 namespace polymargin::bindings {
 namespace {
 
-void bound_scores(const Data& data, const Vector<Index>& rows, const Data& vectors, const KernelSpec& kernel,
-                  const Array<const double, nb::ndim<2>>& coefficients,
-                  const std::vector<std::pair<std::pair<Index, Index>, std::vector<Index>>>& blocks,
-                  const Array<double, nb::ndim<2>>& out, double accuracy, int threads) {
-    ScoreRequest request;
-    request.data = data.view;
-    request.rows.assign(rows.data(), rows.data() + rows.size());
-    request.vectors = vectors.view;
-    request.kernel = kernel;
-    request.coefficients = {coefficients.data(), coefficients.size()};
-    request.height = static_cast<Index>(coefficients.shape(0));
-    for (const auto& [range, columns] : blocks) request.blocks.push_back({{range.first, range.second}, columns});
-    request.scores = static_cast<Index>(out.shape(1));
-    request.accuracy = accuracy;
-    request.threads = threads;
-    if (out.shape(0) != rows.size()) throw std::invalid_argument("out must have a row for each row asked for");
+/// A scorer, with the arrays that it reads kept alive.
+struct BoundScorer {
+    Data vectors;
+    Array<const double, nb::ndim<2>> coefficients;
+    Scorer scorer;
+};
+
+/// Run short work here and now; everything else leaves this thread free for signals.
+template <class Work>
+void run(bool is_short, const Work& work) {
     Control control;
+    if (!is_short) return run_without_gil([&] { work(control); }, control, nb::none());
+    const nb::gil_scoped_release release;
+    work(control);
+}
+
+std::vector<ScoreBlock> blocks_of(const Array<const Index, nb::shape<-1, 2>>& ranges, const Vector<Index>& starts,
+                                  const Vector<Index>& columns) {
+    if (starts.size() != ranges.shape(0) + 1) throw std::invalid_argument("column_starts must have a place per block");
+    std::vector<ScoreBlock> blocks;
+    for (std::size_t b = 0; b < ranges.shape(0); ++b) {
+        const Index begin = starts(b), end = starts(b + 1);
+        if (begin < 0 || begin > end || end > static_cast<Index>(columns.size())) {
+            throw std::invalid_argument("column_starts must name places in columns, in ascending order");
+        }
+        blocks.push_back({{ranges(b, 0), ranges(b, 1)}, {columns.data() + begin, columns.data() + end}});
+    }
+    return blocks;
+}
+
+void make_scorer(BoundScorer* self, const Data& vectors, const KernelSpec& kernel,
+                 const Array<const double, nb::ndim<2>>& coefficients,
+                 const Array<const Index, nb::shape<-1, 2>>& ranges, const Vector<Index>& column_starts,
+                 const Vector<Index>& columns, const Vector<double>& intercepts) {
+    ScoringModel model{.vectors = vectors.view,
+                       .kernel = kernel,
+                       .coefficients = {coefficients.data(), coefficients.size()},
+                       .height = static_cast<Index>(coefficients.shape(0)),
+                       .blocks = blocks_of(ranges, column_starts, columns),
+                       .intercepts = {intercepts.data(), intercepts.data() + intercepts.size()}};
+    new (self) BoundScorer{vectors, coefficients, Scorer(std::move(model))};
+}
+
+std::vector<Index> rows_in(const Data& data, const std::optional<Vector<Index>>& rows) {
+    if (rows) return {rows->data(), rows->data() + rows->size()};
+    std::vector<Index> all(rows_of(data.view));
+    std::iota(all.begin(), all.end(), Index{0});
+    return all;
+}
+
+void require_rows(std::size_t found, std::size_t rows) {
+    if (found != rows) throw std::invalid_argument("what is written to must have a row for each row asked for");
+}
+
+void scores(const BoundScorer& self, const Data& data, const std::optional<Vector<Index>>& rows,
+            const Array<double, nb::ndim<2>>& out, const Array<double, nb::ndim<1>>& sizes, double accuracy,
+            int threads) {
+    const auto which = rows_in(data, rows);
+    require_rows(out.shape(0), which.size());
+    require_rows(sizes.size(), which.size());
+    if (static_cast<Index>(out.shape(1)) != self.scorer.model().scores()) {
+        throw std::invalid_argument("out must have a column for each score");
+    }
     const Blas& blas = scipy_blas();
-    const std::span<double> scores(out.data(), out.size());
-    run_without_gil([&] { add_scores(request, scores, blas, control); }, control, nb::none());
+    run(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
+        self.scorer.scores(data.view, which, {accuracy, threads}, {out.data(), out.size()},
+                           {sizes.data(), sizes.size()}, blas, control);
+    });
+}
+
+void eliminated(const BoundScorer& self, const Data& data, const std::optional<Vector<Index>>& rows, Elimination rule,
+                const ScoreErrors& errors, const Array<Index, nb::ndim<1>>& classes,
+                const Array<std::uint8_t, nb::ndim<1>>& uncertain, double accuracy, int threads) {
+    const auto which = rows_in(data, rows);
+    require_rows(classes.size(), which.size());
+    require_rows(uncertain.size(), which.size());
+    const Blas& blas = scipy_blas();
+    run(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
+        eliminate(self.scorer, data.view, which, rule, errors, {accuracy, threads}, {classes.data(), classes.size()},
+                  {uncertain.data(), uncertain.size()}, blas, control);
+    });
+}
+
+void add_scores(const Data& data, const Vector<Index>& rows, const Data& vectors, const KernelSpec& kernel,
+                const Array<const double, nb::ndim<2>>& coefficients,
+                const std::vector<std::pair<std::pair<Index, Index>, std::vector<Index>>>& blocks,
+                const Array<double, nb::ndim<2>>& out, double accuracy, int threads) {
+    ScoringModel model{.vectors = vectors.view,
+                       .kernel = kernel,
+                       .coefficients = {coefficients.data(), coefficients.size()},
+                       .height = static_cast<Index>(coefficients.shape(0)),
+                       .blocks = {},
+                       .intercepts = std::vector<double>(out.shape(1))};
+    for (const auto& [range, columns] : blocks) model.blocks.push_back({{range.first, range.second}, columns});
+    require_rows(out.shape(0), rows.size());
+    const Blas& blas = scipy_blas();
+    run(false, [&](Control& control) {
+        Scorer(std::move(model)).add(data.view, as_span(rows), {accuracy, threads}, {out.data(), out.size()}, blas,
+                                     control);
+    });
+}
+
+void bind_scorer(nb::module_& m) {
+    nb::enum_<Elimination>(m, "Elimination", "How pairs of classes are asked until one class is left.")
+        .value("dag", Elimination::dag)
+        .value("adag", Elimination::adag);
+    nb::class_<BoundScorer>(m, "Scorer", "A model that is ready to score: what every prediction needs is kept.")
+        .def("__init__", &make_scorer, nb::arg("vectors"), nb::arg("kernel"), nb::arg("coefficients"),
+             nb::arg("ranges"), nb::arg("column_starts"), nb::arg("columns"), nb::arg("intercepts"))
+        .def(
+            "calls_blas", [](const BoundScorer& self, Index rows) { return self.scorer.calls_blas(rows); },
+            nb::arg("rows"), "Whether so many rows are a matter for BLAS, whose threads the caller may limit.")
+        .def("scores", &scores, nb::arg("data"), nb::arg("rows").none(), nb::arg("out"), nb::arg("sizes"),
+             nb::arg("accuracy"), nb::arg("threads"),
+             "Write the scores of some rows, or all, and the sizes of rounding in their kernel values.")
+        .def(
+            "eliminate",
+            [](const BoundScorer& self, const Data& data, const std::optional<Vector<Index>>& rows, Elimination rule,
+               const std::tuple<double, Vector<double>, double>& errors, const Array<Index, nb::ndim<1>>& classes,
+               const Array<std::uint8_t, nb::ndim<1>>& uncertain, double accuracy, int threads) {
+                const auto& [unit, masses, largest] = errors;
+                eliminated(self, data, rows, rule, {unit, as_span(masses), largest}, classes, uncertain, accuracy,
+                           threads);
+            },
+            nb::arg("data"), nb::arg("rows").none(), nb::arg("rule"), nb::arg("errors"), nb::arg("classes"),
+            nb::arg("uncertain"), nb::arg("accuracy"), nb::arg("threads"),
+            "Write the classes of some rows, or all, and whether rounding could have led elsewhere. `errors` is "
+            "(unit, masses, largest).");
 }
 
 template <class Real>
 void bound_values(const Data& data, const Vector<Index>& rows, const Data& vectors, const KernelSpec& kernel,
                   const Array<Real, nb::ndim<2>>& out, int threads) {
-    ScoreRequest request;
+    ValueRequest request;
     request.data = data.view;
     request.rows.assign(rows.data(), rows.data() + rows.size());
     request.vectors = vectors.view;
@@ -81,7 +195,8 @@ void bind_values(nb::module_& m) {
 void bind_scores(nb::module_& m) {
     bind_values<float>(m);
     bind_values<double>(m);
-    m.def("add_scores", &bound_scores, nb::arg("data"), nb::arg("rows"), nb::arg("vectors"), nb::arg("kernel"),
+    bind_scorer(m);
+    m.def("add_scores", &add_scores, nb::arg("data"), nb::arg("rows"), nb::arg("vectors"), nb::arg("kernel"),
           nb::arg("coefficients"), nb::arg("blocks"), nb::arg("out"), nb::arg("accuracy"), nb::arg("threads"),
           "Add the scores of some rows to `out`; each support vector's kernel values are computed once.");
 }
