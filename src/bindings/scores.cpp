@@ -127,9 +127,8 @@ void bind_scorer(nb::module_& m) {
     nb::class_<BoundScorer>(m, "Scorer", "A model that is ready to score: what every prediction needs is kept.")
         .def("__init__", &make_scorer, nb::arg("vectors"), nb::arg("kernel"), nb::arg("coefficients"),
              nb::arg("ranges"), nb::arg("column_starts"), nb::arg("columns"), nb::arg("intercepts"))
-        .def(
-            "calls_blas", [](const BoundScorer& self, Index rows) { return self.scorer.calls_blas(rows); },
-            nb::arg("rows"), "Whether so many rows are a matter for BLAS, whose threads the caller may limit.")
+        .def_static("are_few", &Scorer::are_few, nb::arg("rows"),
+                    "Whether so few rows are taken one by one: BLAS has nothing to start threads for.")
         .def("scores", &scores, nb::arg("data"), nb::arg("rows").none(), nb::arg("out"), nb::arg("sizes"),
              nb::arg("accuracy"), nb::arg("threads"),
              "Write the scores of some rows, or all, and the sizes of rounding in their kernel values.")

@@ -162,7 +162,7 @@ class AddScores final : public TileTask {
     void multiply(const KernelTile<Real>& tile, Range vectors, const Real* values, Index height, Real* sums) const {
         const Index all = tile.vectors().size(), width = vectors.size();
         const Real* coefficients = tile.vectors().coefficients.data() + vectors.begin;
-        if (tile.rows() == 1) {
+        if (tile.rows() == 1 && std::is_same_v<Real, double>) {
             row_products<Real>(values, coefficients, height, width, all, sums);
         } else {
             blas_.multiply_transposed<Real>(static_cast<int>(tile.rows()), static_cast<int>(height),
@@ -218,8 +218,6 @@ double Scorer::work(Index rows) const {
     const auto vectors = static_cast<double>(rows_of(model_.vectors));
     return static_cast<double>(rows) * vectors * (entries_ + static_cast<double>(model_.height) + 8.0);
 }
-
-bool Scorer::calls_blas(Index rows) const { return rows > kFewRows || !has_products(model_.kernel); }
 
 bool Scorer::is_short(Index rows) const {
     const std::lock_guard lock(mutex_);
@@ -294,13 +292,13 @@ void Scorer::for_tiles(const DataView& data, std::span<const Index> rows, const 
     const Index count = std::ssize(rows);
     if (count == 0 || rows_of(model_.vectors) == 0) return;
     std::optional<ThreadPool> pool;
-    if (options.threads > 1 && calls_blas(count) && work(count) > kMillisecond) pool.emplace(options.threads);
+    if (options.threads > 1 && !are_few(count) && work(count) > kMillisecond) pool.emplace(options.threads);
     const Workers workers{pool ? &*pool : nullptr, &control};
     const bool single = rows_of(model_.vectors) > kSmallProblem &&
                         single_precision_suffices(model_.kernel, measures(workers).max_norm, largest_coefficient_,
                                                   options.accuracy);
     const Request request{data, rows, tile_rows, 0, task, blas, control};
-    if (!calls_blas(count)) {
+    if (are_few(count) && has_products(model_.kernel) && !(single && options.same_sums)) {
         for (Index i = 0; i < count; ++i) {
             if (single && run_few<float>(request, i, workers)) continue;
             if (!run_few<double>(request, i, workers)) refuse_large_values();

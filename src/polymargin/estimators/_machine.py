@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import threading
 import time
 import warnings
@@ -10,12 +11,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import cache, partial, wraps
+from functools import cache, cached_property, partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -25,15 +26,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from polymargin import _core
 from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet, relative_gap
 from polymargin.kernels.kernel import KERNELS, Kernel, SharedKernel, resolve_gamma
-from polymargin.kernels.ordered import kernel_rows, kernel_sizes, ordered_sums
+from polymargin.kernels.ordered import kernel_rows, ordered_sums
 from polymargin.models.declared import KeepsState, Kept
-from polymargin.models.settled import SMALL, near_largest, settled_scores
+from polymargin.models.prepared import ErrorBound, PreparedScorer, prepare, score_masses
+from polymargin.models.settled import SMALL, error_bounds, near_largest, settled_scores
 from polymargin.support.blocks import row_blocks
 from polymargin.support.callbacks import HAVE_CALLBACKS, CallbackSupportMixin, FitTasks, with_callbacks
-from polymargin.support.examples import Matrix, checked_examples, core_data
+from polymargin.support.examples import Matrix, checked_examples
 from polymargin.support.memory import budget_bytes
 from polymargin.support.progress import progress_bar
 from polymargin.support.threads import one_blas_thread, thread_count
@@ -446,33 +447,22 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         self._checked_state()
         return checked_examples(self, X, reset=False, finite=not self._kernel.precomputed)
 
-    def _add_scores(
-        self,
-        X: Matrix,
-        rows: Ints,
-        coefficients: Floats,
-        blocks: list[tuple[tuple[int, int], list[int]]],
-        out: Floats,
-        vectors: Matrix | None = None,
-        accuracy: float | None = None,
-    ) -> Floats:
-        """Add to ``out`` the scores of some rows; each support vector's kernel values are computed once."""
-        vectors = self.support_vectors_ if vectors is None else vectors
-        if sp.issparse(X) != sp.issparse(vectors):  # the core takes both of one kind; dense fits into sparse
-            X, vectors = sp.csr_array(X), sp.csr_array(vectors)
-        with one_blas_thread():
-            _core.add_scores(
-                core_data(X),
-                rows,
-                core_data(vectors),
-                self._kernel.spec,
-                np.ascontiguousarray(coefficients),
-                blocks,
-                out,
-                accuracy=float(self.tol) / 2 if accuracy is None else accuracy,
-                threads=thread_count(self.n_jobs),
-            )
-        return out
+    def _ready(self) -> Ready:
+        """Return what was prepared for the fitted attributes as they are."""
+        ready = _READY.get(self)
+        if ready is None or not ready.is_of(self):
+            ready = _READY[self] = Ready(self)
+        return ready
+
+    def _checked_state(self) -> None:
+        ready = _READY.get(self)
+        if ready is None or not ready.checked or not ready.is_of(self):
+            super()._checked_state()
+            self._ready().checked = True
+
+    def _error_bounds(self) -> tuple[ErrorBound, ...]:
+        """Return how far off the scores may be, the coarser precision first."""
+        return self._ready().error_bounds(float(self.tol) if self._may_be_single else None)
 
     def _all_scores(self, X: Matrix) -> Floats:
         """Return every score of every row, in the signs of the public attributes.
@@ -483,15 +473,14 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None) -> tuple[Floats, Floats]:
         """Return every score of every row, and for each row the size of the rounding in its kernel values."""
+        kernel = self._kernel
+        if self._in_core:
+            accuracy = float(self.tol) / 2 if accuracy is None else accuracy
+            return self._ready().scorer.scores(X, thread_count(self.n_jobs), accuracy)
         out = np.tile(np.asarray(self._intercepts, dtype=np.float64), (X.shape[0], 1))
         sizes = np.zeros(X.shape[0])
         if X.shape[0] == 0 or len(self.support_) == 0:
             return out, sizes
-        kernel = self._kernel
-        if self._in_core:
-            rows = np.arange(X.shape[0])
-            self._add_scores(X, rows, self.dual_coef_, self._blocks(), out, accuracy=accuracy)
-            return out, kernel_sizes(kernel, X, self.support_vectors_)
 
         def add(rows: slice) -> None:
             values = kernel.values(X[rows], self.support_vectors_, self.support_, rows.start)
@@ -519,18 +508,15 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
 
     def _masses(self, power: int) -> Floats:
         """Return the norm of the coefficients of each score: their absolute sum, or with 2 their length."""
-        masses = np.zeros(len(self._intercepts))
-        for (begin, end), columns in self._blocks():
-            masses[columns] += (np.abs(self.dual_coef_[: len(columns), begin:end]) ** power).sum(axis=1)
-        return masses if power == 1 else np.sqrt(masses)
+        return score_masses(self.dual_coef_, self._blocks(), len(self._intercepts), power)
 
     def _absolute_terms(self, X: Matrix) -> Floats | None:
         """Return the sums of the absolute terms of each score, where kernel values are positive and may be tiny."""
         if self._kernel.kind != "rbf":
             return None
-        out = np.zeros((X.shape[0], len(self._intercepts)))
-        absolute = np.abs(self.dual_coef_)
-        return self._add_scores(X, np.arange(X.shape[0]), absolute, self._blocks(), out, accuracy=0.0)
+        none = np.zeros(len(self._intercepts))
+        absolute = prepare(self._kernel, self.support_vectors_, np.abs(self.dual_coef_), self._blocks(), none)
+        return absolute.scores(X, thread_count(self.n_jobs))[0]
 
     def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
         """Return which scores have to be computed again if they may be so far off."""
@@ -548,6 +534,48 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
             members, coefficients = self._terms(int(column))
             sums = ordered_sums(values[np.ix_(which, members)], coefficients)
             scores[rows[which], column] = sums + self._intercepts[column]
+
+
+class Ready:
+    """What is known of the fitted attributes of a machine, as long as they are the same objects."""
+
+    def __init__(self, machine: KernelMachine) -> None:
+        state = vars(machine)
+        self.names = [name for name, kept in machine._kept.items() if not kept.report]
+        self.names += [name for name in ("_linear_weights", "_tie_order", "probA_") if name not in self.names]
+        self.values = [state.get(name) for name in self.names]
+        self.checked = False
+        self._bounds: dict[float | None, tuple[ErrorBound, ...]] = {}
+        self._machine = copy(machine)  # not the machine itself, which would never be freed
+
+    def is_of(self, machine: KernelMachine) -> bool:
+        """Whether the machine still has the attributes that this is of."""
+        return all(map(operator.is_, map(vars(machine).get, self.names), self.values))
+
+    @cached_property
+    def scorer(self) -> PreparedScorer:
+        """The model in the core; its arrays can be read only from now on."""
+        machine = self._machine
+        for array in (machine.support_vectors_, machine.dual_coef_, machine.intercept_):
+            for part in (getattr(array, "data", None), getattr(array, "indices", None), array):
+                if isinstance(part, np.ndarray):
+                    part.flags.writeable = False
+        return prepare(
+            machine._kernel, machine.support_vectors_, machine.dual_coef_, machine._blocks(), machine._intercepts
+        )
+
+    def error_bounds(self, tolerance: float | None) -> tuple[ErrorBound, ...]:
+        """Return how far off scores may be; those in single precision with a tolerance."""
+        if tolerance not in self._bounds:
+            machine = self._machine
+            shape = len(machine.support_), machine.n_features_in_
+            self._bounds[tolerance] = error_bounds(
+                machine._kernel, shape, machine._masses, machine._intercepts, tolerance
+            )
+        return self._bounds[tolerance]
+
+
+_READY: WeakKeyDictionary[KernelMachine, Ready] = WeakKeyDictionary()
 
 
 def checked_weights(sample_weight: Any, X: Matrix) -> Floats:

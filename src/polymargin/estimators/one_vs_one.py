@@ -18,11 +18,12 @@ from polymargin.estimators._documentation import with_shared_documentation
 from polymargin.estimators._pairs import PairLayout, PairMachine, all_pairs
 from polymargin.formulations.folds import folds_of
 from polymargin.formulations.solution import BinarySolution, Floats, Ints, TrainingSet
-from polymargin.kernels.ordered import kernel_rows, kernel_sizes, ordered_sums
+from polymargin.kernels.ordered import kernel_rows, ordered_sums
 from polymargin.models.declared import Kept
+from polymargin.models.prepared import ErrorBound
 from polymargin.models.settled import levels, near_zero, settled_scores
 from polymargin.support.examples import Matrix
-from polymargin.support.threads import one_blas_thread
+from polymargin.support.threads import one_blas_thread, thread_count
 from polymargin.support.typing import CacheSize, ClassWeight, Decision, Gamma, KernelParameter
 
 _PAIRWISE_AT_ONCE = 1 << 24  # decision values of pairs held at once for probabilities: 128 MB
@@ -324,6 +325,8 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
     def _that_decide(self, values: Floats, errors: Floats) -> NDArray[np.bool_]:
         """Return the values of pairs that could be of either sign, where the most votes depend on them."""
         unsure = near_zero(values, errors)
+        if not unsure.any():
+            return unsure
         rows = np.flatnonzero(unsure.any(axis=1))
         unsure[rows[is_decided(values[rows], unsure[rows], len(self.classes_))]] = False
         return unsure
@@ -361,23 +364,30 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
             return self.classes_[self._decide_all(settled_scores(self, X, self._that_decide))]
         if n_classes == 2 or not self._in_core:
             return self.classes_[self._decide_all(self._all_scores(X))]
-        eliminate = dag if self.decision == "dag" else adag
-        return self.classes_[eliminate(self._path_answer(X), X.shape[0], n_classes)]
+        return self.classes_[self._eliminated(X)]
 
-    def _path_answer(self, X: Matrix) -> Callable[[int, Ints], Floats]:
+    def _eliminated(self, X: Matrix) -> Ints:
+        """Return the classes that are left; where rounding could decide, those of the row alone."""
+        bounds = self._error_bounds()
+        classes, unsure = self._ready().scorer.eliminate(
+            X, self.decision, bounds, thread_count(self.n_jobs), float(self.tol) / 2
+        )
+        if len(unsure) > 0:
+            eliminate = dag if self.decision == "dag" else adag
+            answer = self._path_answer(X[unsure], bounds[-1])
+            classes[unsure] = eliminate(answer, len(unsure), len(self.classes_))
+        return classes
+
+    def _path_answer(self, X: Matrix, bound: ErrorBound) -> Callable[[int, Ints], Floats]:
         """Return a function that evaluates one pair machine for some rows."""
-        sizes = kernel_sizes(self._kernel, X, self.support_vectors_)
-        coarsest = next(levels(self))
+        scores, sizes = self._scores_and_sizes(X, accuracy=0.0)
+        close = near_zero(scores, bound.of(sizes))
 
         def answer(p: int, rows: Ints) -> Floats:
-            members, coefficients = self._pair(p)
-            out = np.full((len(rows), 1), self.intercept_[p])
-            blocks = [((0, len(members)), [0])]
-            vectors = self.support_vectors_[members]
-            values = self._add_scores(X, rows, coefficients[None, :], blocks, out, vectors)[:, 0]
-            close = np.flatnonzero(np.abs(values) <= coarsest.errors_of(p, sizes[rows]))
-            if len(close) > 0:
-                values[close] = self._answer_alone(X[rows[close]], p)
+            values = scores[rows, p]
+            which = np.flatnonzero(close[rows, p])
+            if len(which) > 0:
+                values[which] = self._answer_alone(X[rows[which]], p)
             return values
 
         return answer

@@ -8,14 +8,15 @@ the order of operations that LIBSVM has (:mod:`polymargin.kernels.ordered`). The
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.formulations.solution import Floats, Ints
+from polymargin.kernels.kernel import Kernel
+from polymargin.models.prepared import ErrorBound, Floats, Ints
 from polymargin.support.examples import Matrix
 
 SMALL = 1024  # support vectors up to which the core scores in double precision
@@ -28,20 +29,12 @@ class Level:
     """A precision that scores were computed in: how far off they may be, and how to get better ones."""
 
     machine: Any
-    unit: float  # the error of a score whose coefficients have the mass 1, of kernel values of size 1
-    masses: Floats
-    largest: float  # no error is larger
+    bound: ErrorBound
     alone: bool  # better ones come from rows on their own
 
     def errors(self, sizes: Floats) -> Floats:
         """Return how far off each score may be, for rows whose kernel values have these sizes."""
-        offsets = np.abs(self.machine._intercepts)
-        return np.minimum(self.unit * (np.multiply.outer(sizes, self.masses) + offsets), self.largest)
-
-    def errors_of(self, column: int, sizes: Floats) -> Floats:
-        """Return how far off one of the scores may be."""
-        offset = abs(self.machine._intercepts[column])
-        return np.minimum(self.unit * (sizes * self.masses[column] + offset), self.largest)
+        return self.bound.of(sizes)
 
     def improve(
         self, X: Matrix, scores: Floats, sizes: Floats, rows: Ints, wanted: Wanted, everything: bool = False
@@ -66,7 +59,7 @@ class Level:
         if terms is None:
             return needed
         # A row far from all support vectors has small kernel values, and errors as small. Nothing is rounded in zeros.
-        errors = self.unit * (sizes[:, None] * terms + np.abs(self.machine._intercepts))
+        errors = self.bound.unit * (sizes[:, None] * terms + self.bound.offsets)
         return needed & wanted(scores, errors) & (terms > 0).any(axis=1, keepdims=True)
 
 
@@ -74,17 +67,36 @@ Wanted = Callable[[Floats, Floats], NDArray[np.bool_]]
 """Says of scores and the errors they may have which of them decide, and could decide otherwise."""
 
 
-def levels(machine: Any) -> Iterator[Level]:
-    """Yield the precisions of the scores, the coarser first."""
-    if machine._may_be_single:
+def error_bounds(
+    kernel: Kernel,
+    shape: tuple[int, int],
+    masses: Callable[[int], Floats],
+    intercepts: Floats,
+    tolerance: float | None,
+) -> tuple[ErrorBound, ...]:
+    """Return how far off the scores of each precision may be, the coarser first.
+
+    ``shape`` is that of the support vectors and ``masses(power)`` the norms of the coefficients of each score. Single
+    precision comes first where the core may take it: with a ``tolerance``, half of which it keeps its errors to.
+    """
+    bounds = []
+    offsets = np.abs(intercepts)
+    if tolerance is not None:
         unit = float(np.finfo(np.float32).eps) / 2
-        if machine._kernel.kind == "linear":  # sums of many products with the same sign, which cancel in the end
-            yield Level(machine, 4 * unit, machine._masses(1), np.inf, alone=False)
-        else:  # the core takes single precision where it expects an error of half of tol
-            yield Level(machine, _CERTAIN * unit, machine._masses(2), float(machine.tol), alone=False)
-    terms = math.sqrt(max(1, len(machine.support_))) + math.sqrt(machine.n_features_in_)
+        if kernel.kind == "linear":  # sums of many products with the same sign, which cancel in the end
+            bounds.append(ErrorBound(4 * unit, masses(1), offsets, math.inf))
+        else:  # the core takes single precision where it expects an error of half of the tolerance
+            bounds.append(ErrorBound(_CERTAIN * unit, masses(2), offsets, tolerance))
+    terms = math.sqrt(max(1, shape[0])) + math.sqrt(shape[1])
     unit = _CERTAIN * float(np.finfo(np.float64).eps) / 2 * terms
-    yield Level(machine, unit, machine._masses(1), np.inf, alone=True)
+    bounds.append(ErrorBound(unit, masses(1), offsets, math.inf))
+    return tuple(bounds)
+
+
+def levels(machine: Any) -> list[Level]:
+    """Return the precisions of the scores, the coarser first."""
+    bounds = machine._error_bounds()
+    return [Level(machine, bound, alone=bound is bounds[-1]) for bound in bounds]
 
 
 def settled_scores(machine: Any, X: Matrix, wanted: Wanted | None = None) -> Floats:
@@ -101,12 +113,12 @@ def settled_scores(machine: Any, X: Matrix, wanted: Wanted | None = None) -> Flo
 def close_rows(level: Level, scores: Floats, sizes: Floats, wanted: Wanted) -> Ints:
     """Return the rows whose decision could change within the errors of their scores."""
     step = max(1, _AT_ONCE // max(1, scores.shape[1]))
-    found = [np.empty(0, dtype=np.int64)]
+    found = []
     for begin in range(0, len(scores), step):
         part = slice(begin, begin + step)
         close = wanted(scores[part], level.errors(sizes[part])).any(axis=1)
-        found.append(begin + np.flatnonzero(close))
-    return np.concatenate(found)
+        found.append(np.flatnonzero(close) + begin)
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *found])
 
 
 def near_zero(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
@@ -117,6 +129,6 @@ def near_zero(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
 
 def near_largest(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
     """Return the scores of rows whose largest could be another's: all of them, or none."""
-    error = errors.max(axis=1)
-    second, first = np.partition(scores, -2, axis=1)[:, -2:].T
-    return np.repeat((first - second <= 2 * error)[:, None], scores.shape[1], axis=1)
+    ordered = np.partition(scores, -2, axis=1)
+    close: NDArray[np.bool_] = ordered[:, -1:] - ordered[:, -2:-1] <= 2 * errors.max(axis=1, keepdims=True)
+    return close.repeat(scores.shape[1], axis=1)

@@ -1,0 +1,140 @@
+"""What a model prepares once for all its predictions.
+
+Support vectors are handed to the core when the first prediction needs them; there they stay gathered, converted and
+centred, with their squared lengths and the coefficients in the precision that is used. That takes a copy of dense
+vectors at most, and one in single precision beside it if scores are computed in that; sparse vectors are read where
+they are. The arrays must not change afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin import _core
+from polymargin.kernels.kernel import Kernel
+from polymargin.support.examples import Matrix, core_data
+from polymargin.support.threads import one_blas_thread
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Block = tuple[tuple[int, int], Sequence[int]]
+"""A range of support vectors, and the scores that their rows of coefficients, from the first on, belong to."""
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """How far off the scores of one precision may be.
+
+    The bound of score m is ``min(unit * (size * masses[m] + offsets[m]), largest)`` for a row whose kernel values have
+    rounding of that size.
+    """
+
+    unit: float  # the error of a score whose coefficients have the mass 1, of kernel values of size 1
+    masses: Floats
+    offsets: Floats  # absolute intercepts
+    largest: float
+
+    def of(self, sizes: Floats) -> Floats:
+        """Return the bounds of all scores of rows with these sizes, of shape (rows, scores)."""
+        return np.minimum(self.unit * (sizes[:, None] * self.masses + self.offsets), self.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedScorer:
+    """Scores of a model whose kernel values the core computes; made by :func:`prepare`."""
+
+    scorer: _core.Scorer
+    n_scores: int
+
+    def scores(self, X: Matrix, threads: int = 1, accuracy: float = 0.0) -> tuple[Floats, Floats]:
+        """Return every score of every row, and for each row the size of the rounding in its kernel values.
+
+        Rows and support vectors may be dense or sparse, each of either precision. Scores may be off by ``accuracy``,
+        where that allows single precision.
+        """
+        n = X.shape[0]
+        scores, sizes = np.empty((n, self.n_scores)), np.empty(n)
+        with self._alone(n):
+            self.scorer.scores(core_data(X), None, scores, sizes, accuracy, threads)
+        return scores, sizes
+
+    def eliminate(
+        self, X: Matrix, rule: str, bounds: Sequence[ErrorBound], threads: int = 1, accuracy: float = 0.0
+    ) -> tuple[Ints, Ints]:
+        """Return the class that is left for each row, and the rows where even the last bound leaves a doubt.
+
+        The scores must be those of all pairs of classes. ``rule`` is "dag" or "adag". The first of ``bounds`` is of
+        scores of this accuracy; rows that it leaves in doubt are looked at again in double precision, of which the
+        last is.
+        """
+        n, data = X.shape[0], core_data(X)
+        classes, rows = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        for bound in bounds:
+            which = None if bound is bounds[0] else rows
+            found, unsure = (classes, np.empty(n, np.uint8)) if which is None else _places(len(rows))
+            errors = bound.unit, bound.masses, bound.largest
+            with self._alone(len(found)):
+                self.scorer.eliminate(
+                    data, which, _core.Elimination[rule], errors, found, unsure, accuracy if which is None else 0.0, threads
+                )
+            if which is not None:
+                classes[which] = found
+            rows = np.flatnonzero(unsure) if which is None else which[np.flatnonzero(unsure)]
+            if len(rows) == 0:
+                break
+        return classes, rows
+
+    def _alone(self, n_rows: int) -> Any:
+        """Return what keeps BLAS from starting threads, where there is enough to do for them."""
+        return nullcontext() if self.scorer.are_few(n_rows) else one_blas_thread()
+
+
+def _places(count: int) -> tuple[Ints, NDArray[np.uint8]]:
+    return np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint8)
+
+
+def prepare(
+    kernel: Kernel, vectors: Matrix, coefficients: Floats, blocks: Sequence[Block], intercepts: Floats
+) -> PreparedScorer:
+    """Prepare a model for scoring.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One that the core computes: neither precomputed nor a function in Python.
+    vectors : {array, CSR matrix} of shape (n_vectors, n_features)
+        Support vectors.
+    coefficients : array of shape (height, n_vectors)
+        Coefficients; the first rows of a column, as many as its block has scores.
+    blocks : sequence of ((begin, end), scores)
+        Ranges of vectors, and the scores that their rows of coefficients go to.
+    intercepts : array of shape (n_scores,)
+        What the scores begin with.
+    """
+    ranges = np.array([block for block, _ in blocks], dtype=np.int64).reshape(-1, 2)
+    starts = np.concatenate([[0], np.cumsum([len(columns) for _, columns in blocks])]).astype(np.int64)
+    columns = np.array([column for _, columns in blocks for column in columns], dtype=np.int64)
+    scorer = _core.Scorer(
+        core_data(vectors),
+        kernel.spec,
+        np.ascontiguousarray(coefficients, dtype=np.float64),
+        ranges,
+        starts,
+        columns,
+        np.ascontiguousarray(intercepts, dtype=np.float64),
+    )
+    return PreparedScorer(scorer, len(intercepts))
+
+
+def score_masses(coefficients: Floats, blocks: Sequence[Block], n_scores: int, power: int) -> Floats:
+    """Return the norm of the coefficients of each score: their absolute sum, or with 2 their length."""
+    masses = np.zeros(n_scores)
+    for (begin, end), columns in blocks:
+        masses[list(columns)] += (np.abs(coefficients[: len(columns), begin:end]) ** power).sum(axis=1)
+    return masses if power == 1 else np.sqrt(masses)
