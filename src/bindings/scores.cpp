@@ -2,13 +2,11 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <numeric>
 #include <optional>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "bindings.hpp"
@@ -23,6 +21,13 @@ struct BoundScorer {
     Data vectors;
     Array<const double, nb::ndim<2>> coefficients;
     Scorer scorer;
+};
+
+/// How far off scores may be, with the array of masses kept alive.
+struct BoundErrors {
+    double unit;
+    Vector<double> masses;
+    double largest;
 };
 
 /// Run short work here and now; everything else leaves this thread free for signals.
@@ -89,14 +94,15 @@ void scores(const BoundScorer& self, const Data& data, const std::optional<Vecto
 }
 
 void eliminated(const BoundScorer& self, const Data& data, const std::optional<Vector<Index>>& rows, Elimination rule,
-                const ScoreErrors& errors, const Array<Index, nb::ndim<1>>& classes,
+                const BoundErrors& errors, const Array<Index, nb::ndim<1>>& classes,
                 const Array<std::uint8_t, nb::ndim<1>>& uncertain, double accuracy, int threads) {
     const auto which = rows_in(data, rows);
     require_rows(classes.size(), which.size());
     require_rows(uncertain.size(), which.size());
+    const ScoreErrors bound{errors.unit, as_span(errors.masses), errors.largest};
     const Blas& blas = scipy_blas();
     run(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
-        eliminate(self.scorer, data.view, which, rule, errors, {accuracy, threads}, {classes.data(), classes.size()},
+        eliminate(self.scorer, data.view, which, rule, bound, {accuracy, threads}, {classes.data(), classes.size()},
                   {uncertain.data(), uncertain.size()}, blas, control);
     });
 }
@@ -115,8 +121,8 @@ void add_scores(const Data& data, const Vector<Index>& rows, const Data& vectors
     require_rows(out.shape(0), rows.size());
     const Blas& blas = scipy_blas();
     run(false, [&](Control& control) {
-        Scorer(std::move(model)).add(data.view, as_span(rows), {accuracy, threads}, {out.data(), out.size()}, blas,
-                                     control);
+        Scorer(std::move(model))
+            .add(data.view, as_span(rows), {accuracy, threads}, {out.data(), out.size()}, blas, control);
     });
 }
 
@@ -124,6 +130,9 @@ void bind_scorer(nb::module_& m) {
     nb::enum_<Elimination>(m, "Elimination", "How pairs of classes are asked until one class is left.")
         .value("dag", Elimination::dag)
         .value("adag", Elimination::adag);
+    nb::class_<BoundErrors>(m, "ScoreErrors",
+                            "How far off scores may be: min(unit * (size * masses + |intercepts|), largest).")
+        .def(nb::init<double, Vector<double>, double>(), nb::arg("unit"), nb::arg("masses"), nb::arg("largest"));
     nb::class_<BoundScorer>(m, "Scorer", "A model that is ready to score: what every prediction needs is kept.")
         .def("__init__", &make_scorer, nb::arg("vectors"), nb::arg("kernel"), nb::arg("coefficients"),
              nb::arg("ranges"), nb::arg("column_starts"), nb::arg("columns"), nb::arg("intercepts"))
@@ -132,19 +141,9 @@ void bind_scorer(nb::module_& m) {
         .def("scores", &scores, nb::arg("data"), nb::arg("rows").none(), nb::arg("out"), nb::arg("sizes"),
              nb::arg("accuracy"), nb::arg("threads"),
              "Write the scores of some rows, or all, and the sizes of rounding in their kernel values.")
-        .def(
-            "eliminate",
-            [](const BoundScorer& self, const Data& data, const std::optional<Vector<Index>>& rows, Elimination rule,
-               const std::tuple<double, Vector<double>, double>& errors, const Array<Index, nb::ndim<1>>& classes,
-               const Array<std::uint8_t, nb::ndim<1>>& uncertain, double accuracy, int threads) {
-                const auto& [unit, masses, largest] = errors;
-                eliminated(self, data, rows, rule, {unit, as_span(masses), largest}, classes, uncertain, accuracy,
-                           threads);
-            },
-            nb::arg("data"), nb::arg("rows").none(), nb::arg("rule"), nb::arg("errors"), nb::arg("classes"),
-            nb::arg("uncertain"), nb::arg("accuracy"), nb::arg("threads"),
-            "Write the classes of some rows, or all, and whether rounding could have led elsewhere. `errors` is "
-            "(unit, masses, largest).");
+        .def("eliminate", &eliminated, nb::arg("data"), nb::arg("rows").none(), nb::arg("rule"), nb::arg("errors"),
+             nb::arg("classes"), nb::arg("uncertain"), nb::arg("accuracy"), nb::arg("threads"),
+             "Write the classes of some rows, or all, and whether rounding could have led elsewhere.");
 }
 
 template <class Real>

@@ -80,10 +80,7 @@ def train_linear(data: Data, order: Annotated[NDArray[numpy.int64], dict(shape=(
     """Train a linear machine without kernel values; returns its solution."""
 
 @overload
-def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """
-    Write the kernel values of scalar products to `out`; RBF takes minus half the squared distances instead.
-    """
+def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
 
 @overload
 def apply_kernel(kernel: Kernel, products: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
@@ -99,6 +96,41 @@ def kernel_values(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(
     """
     Write the kernel values of some rows with all vectors to `out`, in its precision.
     """
+
+class Elimination(enum.Enum):
+    """How pairs of classes are asked until one class is left."""
+
+    dag = 0
+
+    adag = 1
+
+class ScoreErrors:
+    """
+    How far off scores may be: min(unit * (size * masses + |intercepts|), largest).
+    """
+
+    def __init__(self, unit: float, masses: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest: float) -> None: ...
+
+class Scorer:
+    """A model that is ready to score: what every prediction needs is kept."""
+
+    def __init__(self, vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ranges: Annotated[NDArray[numpy.int64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], column_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercepts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @staticmethod
+    def are_few(rows: int) -> bool:
+        """
+        Whether so few rows are taken one by one: BLAS has nothing to start threads for.
+        """
+
+    def scores(self, data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], accuracy: float, threads: int) -> None:
+        """
+        Write the scores of some rows, or all, and the sizes of rounding in their kernel values.
+        """
+
+    def eliminate(self, data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, rule: Elimination, errors: ScoreErrors, classes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], uncertain: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], accuracy: float, threads: int) -> None:
+        """
+        Write the classes of some rows, or all, and whether rounding could have led elsewhere.
+        """
 
 def add_scores(data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Data, kernel: Kernel, coefficients: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], blocks: Sequence[tuple[tuple[int, int], Sequence[int]]], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], accuracy: float, threads: int) -> None:
     """

@@ -24,7 +24,8 @@ CONTAINERS = {"dense": np.ascontiguousarray, "sparse": sparse.csr_array}
 
 def problem(n_vectors=90, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(50, 7)), rng.normal(size=(n_vectors, 7)), rng.normal(size=(2, n_vectors)), rng.normal(size=3)
+    X, vectors = rng.normal(size=(50, 7)), rng.normal(size=(n_vectors, 7))
+    return X, vectors, rng.normal(size=(2, n_vectors)), rng.normal(size=3)
 
 
 def plain_scores(kernel, X, vectors, coefficients, intercepts):

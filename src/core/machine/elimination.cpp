@@ -14,7 +14,9 @@ namespace {
 /// Kernel values of a tile: they stay in the cache until its rows have been decided.
 constexpr Index kTileBytes = Index{1} << 20;
 
-Index pair_index(Index i, Index j, Index classes) { return i * (2 * classes - i - 1) / 2 + j - i - 1; }
+Index pair_index(Index i, Index j, Index classes) {
+    return i * (2 * classes - i - 1) / 2 + j - i - 1;
+}
 
 /// The classes that are left after a round of `adag`, the winners first.
 template <class Keeps>

@@ -6,8 +6,8 @@
 
 namespace polymargin {
 
-/// `out[j] = <x, rows[j]>` for `count` rows of a dense row-major matrix that begin `stride` numbers apart: what a matrix
-/// product does for many `x`, without packing and without threads.
+/// `out[j] = <x, rows[j]>` for `count` rows of a dense row-major matrix that begin `stride` numbers apart: what a
+/// matrix product does for many `x`, without packing and without threads.
 template <class Real>
 void row_products(const Real* x, const Real* rows, Index count, Index width, Index stride, Real* out);
 

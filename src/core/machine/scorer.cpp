@@ -76,8 +76,8 @@ Index features_of(const DataView& data) {
 double entries_of(const DataView& data) {
     const auto* csr = std::get_if<CsrView>(&data);
     if (csr == nullptr) return static_cast<double>(features_of(data));
-    const auto stored = std::visit([&](const auto& starts) { return static_cast<double>(starts[csr->rows]); },
-                                   csr->row_starts);
+    const auto stored =
+        std::visit([&](const auto& starts) { return static_cast<double>(starts[csr->rows]); }, csr->row_starts);
     return stored / static_cast<double>(std::max<Index>(1, csr->rows));
 }
 
@@ -294,9 +294,9 @@ void Scorer::for_tiles(const DataView& data, std::span<const Index> rows, const 
     std::optional<ThreadPool> pool;
     if (options.threads > 1 && !are_few(count) && work(count) > kMillisecond) pool.emplace(options.threads);
     const Workers workers{pool ? &*pool : nullptr, &control};
-    const bool single = rows_of(model_.vectors) > kSmallProblem &&
-                        single_precision_suffices(model_.kernel, measures(workers).max_norm, largest_coefficient_,
-                                                  options.accuracy);
+    const bool single =
+        rows_of(model_.vectors) > kSmallProblem &&
+        single_precision_suffices(model_.kernel, measures(workers).max_norm, largest_coefficient_, options.accuracy);
     const Request request{data, rows, tile_rows, 0, task, blas, control};
     if (are_few(count) && has_products(model_.kernel) && !(single && options.same_sums)) {
         for (Index i = 0; i < count; ++i) {
@@ -308,7 +308,7 @@ void Scorer::for_tiles(const DataView& data, std::span<const Index> rows, const 
     const bool converts = QueryRows::converts(data, model_.vectors);
     const Index step = converts ? std::clamp<Index>(kConverted / features_of(data), 1, 4096) : count;
     for (Index begin = 0; begin < count && !control.stop_requested(); begin += step) {
-        const Request part{data, rows.subspan(begin, std::min(step, count - begin)), tile_rows, begin, task, blas,
+        const Request part{data,   rows.subspan(begin, std::min(step, count - begin)), tile_rows, begin, task, blas,
                            control};
         if (single && run_many<float>(part, workers)) continue;
         if (!run_many<double>(part, workers)) refuse_large_values();
@@ -338,7 +338,8 @@ void Scorer::add(const DataView& data, std::span<const Index> rows, const ScoreO
 void Scorer::scores(const DataView& data, std::span<const Index> rows, const ScoreOptions& options,
                     std::span<double> out, std::span<double> sizes, const Blas& blas, const Control& control) const {
     this->sizes(data, rows, sizes, control);
-    for (std::size_t i = 0; i < rows.size(); ++i) std::ranges::copy(model_.intercepts, out.begin() + i * model_.scores());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        std::ranges::copy(model_.intercepts, out.begin() + i * model_.scores());
     add(data, rows, options, out, blas, control);
 }
 

@@ -74,29 +74,33 @@ class PreparedScorer:
         last is.
         """
         n, data = X.shape[0], core_data(X)
-        classes, rows = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        classes, rows = np.empty(n, dtype=np.int64), None
         for bound in bounds:
-            which = None if bound is bounds[0] else rows
-            found, unsure = (classes, np.empty(n, np.uint8)) if which is None else _places(len(rows))
-            errors = bound.unit, bound.masses, bound.largest
-            with self._alone(len(found)):
-                self.scorer.eliminate(
-                    data, which, _core.Elimination[rule], errors, found, unsure, accuracy if which is None else 0.0, threads
-                )
-            if which is not None:
-                classes[which] = found
-            rows = np.flatnonzero(unsure) if which is None else which[np.flatnonzero(unsure)]
+            found, unsure = self._eliminated(
+                data, rows, n if rows is None else len(rows), rule, bound, threads, accuracy
+            )
+            classes[slice(None) if rows is None else rows] = found
+            rows = unsure if rows is None else rows[unsure]
             if len(rows) == 0:
                 break
+            accuracy = 0.0
         return classes, rows
+
+    def _eliminated(
+        self, data: _core.Data, rows: Ints | None, n: int, rule: str, bound: ErrorBound, threads: int, accuracy: float
+    ) -> tuple[Ints, Ints]:
+        """Return the classes of some rows, or all, and the places of those in doubt among them."""
+        classes, unsure = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint8)
+        errors = _core.ScoreErrors(bound.unit, bound.masses, bound.largest)
+        with self._alone(n):
+            self.scorer.eliminate(
+                data, rows, _core.Elimination[rule], errors, classes, unsure, accuracy=accuracy, threads=threads
+            )
+        return classes, np.flatnonzero(unsure)
 
     def _alone(self, n_rows: int) -> Any:
         """Return what keeps BLAS from starting threads, where there is enough to do for them."""
         return nullcontext() if self.scorer.are_few(n_rows) else one_blas_thread()
-
-
-def _places(count: int) -> tuple[Ints, NDArray[np.uint8]]:
-    return np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint8)
 
 
 def prepare(

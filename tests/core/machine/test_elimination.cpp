@@ -73,8 +73,8 @@ struct Decided {
     bool operator==(const Decided&) const = default;
 };
 
-Decided decide(const Scorer& scorer, const Pairs& pairs, std::span<const Index> rows, Elimination rule, double unit = 0.0,
-               ScoreOptions options = {.accuracy = 0.0}) {
+Decided decide(const Scorer& scorer, const Pairs& pairs, std::span<const Index> rows, Elimination rule,
+               double unit = 0.0, ScoreOptions options = {.accuracy = 0.0}) {
     Decided found{std::vector<Index>(rows.size()), std::vector<std::uint8_t>(rows.size())};
     eliminate(scorer, pairs.x.dense(), rows, rule, {unit, pairs.masses, 1e9}, options, found.classes, found.uncertain,
               plain::blas(), Control());

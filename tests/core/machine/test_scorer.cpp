@@ -117,11 +117,14 @@ TEST(sizes_are_those_of_the_terms) {
     for (const auto& kernel : kKernels) {
         const Scorer scorer(model.scoring(kernel, model.vectors.dense()));
         double largest = 0.0;
-        for (Index s = 0; s < 20; ++s) largest = std::max(largest, fixtures::plain_kernel(kKernels[1], model.vectors.row(s), model.vectors.row(s)));
+        for (Index s = 0; s < 20; ++s)
+            largest =
+                std::max(largest, fixtures::plain_kernel(kKernels[1], model.vectors.row(s), model.vectors.row(s)));
         const auto found = answer(scorer, model.x.dense(), model.rows);
         for (std::size_t i = 0; i < model.rows.size(); ++i) {
             const auto x = model.x.row(model.rows[i]);
-            CHECK_CLOSE(found.sizes[i], rounding_size(kernel, fixtures::plain_kernel(kKernels[1], x, x), largest), 1e-9);
+            CHECK_CLOSE(found.sizes[i], rounding_size(kernel, fixtures::plain_kernel(kKernels[1], x, x), largest),
+                        1e-9);
         }
     }
     CHECK(rounding_size(kKernels[2], 1e200, 1e200) == 1e150);
@@ -200,7 +203,8 @@ TEST(a_cancelled_request_ends) {
     const auto stopped = answer(scorer, model.x.dense(), model.rows, {}, control);
     for (std::size_t i = 0; i < stopped.scores.size(); ++i) CHECK(stopped.scores[i] == model.intercepts[i % 4]);
     // What was prepared meanwhile is whole.
-    CHECK_CLOSE(answer(scorer, model.x.dense(), model.rows).scores[0], model.score(kKernels[0], model.rows[0], 0), 1e-9);
+    CHECK_CLOSE(answer(scorer, model.x.dense(), model.rows).scores[0], model.score(kKernels[0], model.rows[0], 0),
+                1e-9);
     control.abandon();
     const Scorer other(model.scoring(kKernels[0], model.vectors.dense()));
     bool abandoned = false;
