@@ -73,17 +73,13 @@ class PreparedScorer:
         scores of this accuracy; rows that it leaves in doubt are looked at again in double precision, of which the
         last is.
         """
-        n, data = X.shape[0], core_data(X)
-        classes, rows = np.empty(n, dtype=np.int64), None
-        for bound in bounds:
-            found, unsure = self._eliminated(
-                data, rows, n if rows is None else len(rows), rule, bound, threads, accuracy
-            )
-            classes[slice(None) if rows is None else rows] = found
-            rows = unsure if rows is None else rows[unsure]
+        data = core_data(X)
+        classes, rows = self._eliminated(data, None, X.shape[0], rule, bounds[0], threads, accuracy)
+        for bound in bounds[1:]:
             if len(rows) == 0:
                 break
-            accuracy = 0.0
+            classes[rows], unsure = self._eliminated(data, rows, len(rows), rule, bound, threads, 0.0)
+            rows = rows[unsure]
         return classes, rows
 
     def _eliminated(
