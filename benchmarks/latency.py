@@ -73,7 +73,7 @@ def prediction_data(name: str) -> tuple[Any, Any, Any, Any]:
 
     if name == "digits":
         X, y = load_digits(return_X_y=True)
-        return X / 16, y, X / 16, datasets.Parameters(10.0, 3.0)
+        return X / 16, y, X / 16, datasets.Parameters(10.0, 1.5)
     data = datasets.load_iris_like() if name == "iris" else datasets.load(name)
     return data.X_train, data.y_train, data.X_test, data.source.one_vs_one
 

@@ -72,7 +72,8 @@ class Eliminate final : public TileTask {
             classes_[at] = last_one(rule_, std::ssize(model_.blocks), left, [&](Index first, Index second) {
                 const Index pair = pair_index(first, second, std::ssize(model_.blocks));
                 const double value = value_of(first, second, row, tile.vectors()) + model_.intercepts[pair];
-                uncertain = uncertain || !(std::abs(value) > error(pair, at));
+                uncertain = uncertain || !(std::abs(value) > error(pair, at) ||
+                                           is_certain(first, second, value, at, row, tile.vectors()));
                 return value > 0.0;
             });
             uncertain_[at] = uncertain;
@@ -100,6 +101,27 @@ class Eliminate final : public TileTask {
     [[nodiscard]] double error(Index pair, Index row) const {
         const double bound = errors_.unit * (sizes_[row] * errors_.masses[pair] + std::abs(model_.intercepts[pair]));
         return std::min(bound, errors_.largest);
+    }
+
+    /// A row that is far from the vectors of a pair has small kernel values, and errors as small: those of a kernel
+    /// that is an exponential are relative. Nothing is rounded in zeros.
+    template <class Real>
+    bool is_certain(Index first, Index second, double value, Index at, const Real* row,
+                    const PreparedVectors<Real>& vectors) const {
+        if (model_.kernel.type != KernelType::rbf) return false;
+        const double terms =
+            absolute_part_of(first, second - 1, row, vectors) + absolute_part_of(second, first, row, vectors);
+        const double offset = std::abs(model_.intercepts[pair_index(first, second, std::ssize(model_.blocks))]);
+        return terms == 0.0 || std::abs(value) > errors_.unit * (sizes_[at] * terms + offset);
+    }
+
+    template <class Real>
+    double absolute_part_of(Index owner, Index of, const Real* row, const PreparedVectors<Real>& vectors) const {
+        const Range range = model_.blocks[owner].vectors;
+        const Real* coefficients = vectors.coefficients.data() + of * vectors.size();
+        double sum = 0.0;
+        for (Index s = range.begin; s < range.end; ++s) sum += std::abs(static_cast<double>(row[s] * coefficients[s]));
+        return sum;
     }
 
     const ScoringModel& model_;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,17 @@ def _by_class(pairwise: NDArray[Any], n_classes: int) -> Iterator[tuple[int, NDA
         start += n_classes - 1 - i
 
 
+_FEW = 1 << 15  # answers to pairs, up to which a pass for each class takes longer than the answers
+
+
+@lru_cache(maxsize=4)
+def _pairs_of_classes(n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return for each class the positions of its pairs, and whether it is the first of each."""
+    other = np.array([[j for j in range(n_classes) if j != c] for c in range(n_classes)])
+    own = np.arange(n_classes)[:, None]
+    return pair_index(np.minimum(own, other), np.maximum(own, other), n_classes), own < other
+
+
 def for_first_at_zero(n_classes: int, order: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each pair whether a value of 0 is a vote for its first class: if that comes later in ``order``."""
     place = np.argsort(order)
@@ -38,6 +50,12 @@ def for_first_at_zero(n_classes: int, order: NDArray[np.int64]) -> NDArray[np.bo
 
 def _wins(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Count the votes of each row for each class."""
+    if pairwise.size <= _FEW:
+        for_first = pairwise > 0
+        if order is not None:
+            for_first |= (pairwise == 0) & for_first_at_zero(n_classes, order)
+        pairs, is_first = _pairs_of_classes(n_classes)
+        return (for_first[:, pairs] == is_first).sum(axis=2)
     wins = np.zeros((len(pairwise), n_classes), dtype=np.int64, order="F" if pairwise.flags.f_contiguous else "C")
     place = None if order is None else np.argsort(order)
     for i, values in _by_class(pairwise, n_classes):
@@ -51,6 +69,22 @@ def _wins(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
 
 def is_decided(pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_classes: int) -> NDArray[np.bool_]:
     """Return for each row whether one class has most votes whichever way the ``unsure`` pairs vote."""
+    certain, open_pairs = _certain_and_open(pairwise, unsure, n_classes)
+    rows, winner = np.arange(len(certain)), certain.argmax(axis=1)
+    most = certain + open_pairs
+    most[rows, winner] = -1
+    decided: NDArray[np.bool_] = certain[rows, winner] > most.max(axis=1)
+    return decided
+
+
+def _certain_and_open(
+    pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_classes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the votes of each row for each class that are certain, and its pairs that may vote either way."""
+    if pairwise.size <= _FEW:
+        pairs, is_first = _pairs_of_classes(n_classes)
+        open_ones = unsure[:, pairs]
+        return (((pairwise > 0)[:, pairs] == is_first) & ~open_ones).sum(axis=2), open_ones.sum(axis=2)
     certain = np.zeros((len(pairwise), n_classes), dtype=np.int64)
     start = 0
     for i, values in _by_class(pairwise, n_classes):
@@ -59,14 +93,10 @@ def is_decided(pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_class
         certain[:, i + 1 :] += (values <= 0) & sure
         start += values.shape[1]
     open_pairs = np.zeros_like(certain)
-    for i, open_ones in _by_class(unsure, n_classes):
-        open_pairs[:, i] += open_ones.sum(axis=1)
-        open_pairs[:, i + 1 :] += open_ones
-    rows, winner = np.arange(len(certain)), certain.argmax(axis=1)
-    most = certain + open_pairs
-    most[rows, winner] = -1
-    decided: NDArray[np.bool_] = certain[rows, winner] > most.max(axis=1)
-    return decided
+    for i, part in _by_class(unsure, n_classes):
+        open_pairs[:, i] += part.sum(axis=1)
+        open_pairs[:, i + 1 :] += part
+    return certain, open_pairs
 
 
 def _favour(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
