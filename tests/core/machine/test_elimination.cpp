@@ -9,7 +9,8 @@ using fixtures::Random;
 
 namespace {
 
-constexpr KernelSpec kKernel{.type = KernelType::rbf, .gamma = 0.05};
+constexpr KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.05};
+constexpr KernelSpec kSigmoid{.type = KernelType::sigmoid, .gamma = 0.05};
 
 /// Pair machines of k classes with random coefficients, in scikit-learn's layout.
 struct Pairs {
@@ -39,8 +40,8 @@ struct Pairs {
     }
 
     [[nodiscard]] Index pair(Index i, Index j) const { return i * (2 * classes - i - 1) / 2 + j - i - 1; }
-    [[nodiscard]] ScoringModel model() const {
-        return {vectors.dense(), kKernel, coefficients.values, classes - 1, blocks, intercepts};
+    [[nodiscard]] ScoringModel model(const KernelSpec& kernel = kRbf) const {
+        return {vectors.dense(), kernel, coefficients.values, classes - 1, blocks, intercepts};
     }
 };
 
@@ -110,13 +111,16 @@ TEST(eliminations_ask_the_pairs_that_the_rules_name) {
 
 TEST(a_tie_goes_to_the_second_class_and_is_uncertain) {
     Pairs pairs(4);
-    for (double& c : pairs.coefficients.values) c = 0.0;
     for (double& b : pairs.intercepts) b = 0.0;
-    const Scorer scorer(pairs.model());
-    for (const auto rule : {Elimination::dag, Elimination::adag}) {
-        const auto found = decide(scorer, pairs, first_rows(20), rule);
-        for (const Index c : found.classes) CHECK(c == 3);
-        for (const auto uncertain : found.uncertain) CHECK(uncertain == 1);
+    for (double& c : pairs.coefficients.values) c = 0.0;
+    for (const auto& kernel : {kRbf, kSigmoid}) {
+        const Scorer scorer(pairs.model(kernel));
+        for (const auto rule : {Elimination::dag, Elimination::adag}) {
+            const auto found = decide(scorer, pairs, first_rows(20), rule);
+            for (const Index c : found.classes) CHECK(c == 3);
+            // Zeros times an exponential were not rounded; other kernels are not looked at so closely.
+            for (const auto uncertain : found.uncertain) CHECK(uncertain == (kernel.type != KernelType::rbf));
+        }
     }
 }
 
@@ -124,13 +128,24 @@ TEST(only_pairs_on_the_path_make_a_row_uncertain) {
     Pairs pairs(3);
     for (double& c : pairs.coefficients.values) c = 0.0;
     pairs.intercepts = {0.0, 5.0, 1.0};  // (0,1) undecided, (0,2) for 0, (1,2) for 1
-    const Scorer asked(pairs.model());
+    const Scorer asked(pairs.model(kSigmoid));
     CHECK(decide(asked, pairs, first_rows(1), Elimination::dag).uncertain[0] == 1);
     pairs.intercepts = {1.0, 5.0, 0.0};  // (1,2) is never asked
-    const Scorer not_asked(pairs.model());
+    const Scorer not_asked(pairs.model(kSigmoid));
     CHECK(decide(not_asked, pairs, first_rows(1), Elimination::dag) == (Decided{{0}, {0}}));
     // Errors grow with the size of the kernel values, the mass and the intercept, up to a largest.
     CHECK(decide(not_asked, pairs, first_rows(1), Elimination::dag, 1.0).uncertain[0] == 1);
+}
+
+TEST(rows_far_from_the_vectors_of_a_pair_have_small_errors) {
+    Pairs pairs(3);
+    for (double& v : pairs.x.values) v += 10.0;  // kernel values of e^-50 and less
+    const Scorer rbf(pairs.model()), sigmoid(pairs.model(kSigmoid));
+    for (const Index row : first_rows(3)) {
+        const std::vector<Index> rows{row};
+        CHECK(decide(rbf, pairs, rows, Elimination::adag, 1e-3).uncertain[0] == 0);
+        CHECK(decide(sigmoid, pairs, rows, Elimination::adag, 1e3).uncertain[0] == 1);
+    }
 }
 
 TEST(single_precision_decides_what_is_certain) {
