@@ -76,7 +76,7 @@ void require_rows(std::size_t found, std::size_t rows) {
 
 void scores(const BoundScorer& self, const Data& data, const std::optional<Vector<Index>>& rows,
             const Array<double, nb::ndim<2>>& out, const Array<double, nb::ndim<1>>& sizes, double accuracy,
-            int threads) {
+            int threads, bool same_sums) {
     const auto which = rows_in(data, rows);
     require_rows(out.shape(0), which.size());
     require_rows(sizes.size(), which.size());
@@ -85,7 +85,7 @@ void scores(const BoundScorer& self, const Data& data, const std::optional<Vecto
     }
     const Blas& blas = scipy_blas();
     run(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
-        self.scorer.scores(data.view, which, {accuracy, threads}, {out.data(), out.size()},
+        self.scorer.scores(data.view, which, {accuracy, threads, same_sums}, {out.data(), out.size()},
                            {sizes.data(), sizes.size()}, blas, control);
     });
 }
@@ -117,9 +117,9 @@ void bind_scorer(nb::module_& m) {
         .def("__init__", &make_scorer, nb::arg("vectors"), nb::arg("kernel"), nb::arg("coefficients"),
              nb::arg("ranges"), nb::arg("column_starts"), nb::arg("columns"), nb::arg("intercepts"))
         .def_static("are_few", &Scorer::are_few, nb::arg("rows"),
-                    "Whether so few rows are taken one by one: BLAS has nothing to start threads for.")
+                    "Whether so few rows are taken one by one: without BLAS, unless sums must be the same.")
         .def("scores", &scores, nb::arg("data"), nb::arg("rows").none(), nb::arg("out"), nb::arg("sizes"),
-             nb::arg("accuracy"), nb::arg("threads"),
+             nb::arg("accuracy"), nb::arg("threads"), nb::arg("same_sums"),
              "Write the scores of some rows, or all, and the sizes of rounding in their kernel values.")
         .def("eliminate", &eliminated, nb::arg("data"), nb::arg("rows").none(), nb::arg("rule"), nb::arg("errors"),
              nb::arg("classes"), nb::arg("uncertain"), nb::arg("accuracy"), nb::arg("threads"),

@@ -119,10 +119,10 @@ class Scorer:
     @staticmethod
     def are_few(rows: int) -> bool:
         """
-        Whether so few rows are taken one by one: BLAS has nothing to start threads for.
+        Whether so few rows are taken one by one: without BLAS, unless sums must be the same.
         """
 
-    def scores(self, data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], accuracy: float, threads: int) -> None:
+    def scores(self, data: Data, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], accuracy: float, threads: int, same_sums: bool) -> None:
         """
         Write the scores of some rows, or all, and the sizes of rounding in their kernel values.
         """

@@ -97,6 +97,8 @@ class EngineTile final : public KernelTile<Real> {
         }
     }
 
+    [[nodiscard]] bool is_alone() const override { return false; }
+
   private:
     const KernelEngine<Real>& engine_;
     std::span<const Index> which_;
@@ -115,6 +117,7 @@ class RowTile final : public KernelTile<Real> {
     }
 
     [[nodiscard]] Real norm() const { return norm_; }
+    [[nodiscard]] bool is_alone() const override { return true; }
 
     void values(Range range, Real* out, Index) const override {
         const auto& points = this->vectors().points;
@@ -162,7 +165,7 @@ class AddScores final : public TileTask {
     void multiply(const KernelTile<Real>& tile, Range vectors, const Real* values, Index height, Real* sums) const {
         const Index all = tile.vectors().size(), width = vectors.size();
         const Real* coefficients = tile.vectors().coefficients.data() + vectors.begin;
-        if (tile.rows() == 1 && std::is_same_v<Real, double>) {
+        if (tile.is_alone()) {
             row_products<Real>(values, coefficients, height, width, all, sums);
         } else {
             blas_.multiply_transposed<Real>(static_cast<int>(tile.rows()), static_cast<int>(height),

@@ -69,6 +69,8 @@ class KernelTile {
 
     /// Write the kernel values of all rows with a range of vectors, row i from `out + i * stride` on.
     virtual void values(Range range, Real* out, Index stride) const = 0;
+    /// Whether it is one row that is to be handled without BLAS.
+    [[nodiscard]] virtual bool is_alone() const = 0;
 
     [[nodiscard]] Index first() const { return first_; }
     [[nodiscard]] Index rows() const { return rows_; }

@@ -37,8 +37,8 @@ class LargestScoreMixin:
     def _store_intercepts(self, intercepts: Floats) -> None:
         self.intercept_ = intercepts[1:] if self._two_scores else intercepts
 
-    def _all_scores(self, X: Matrix) -> Floats:
-        return super()._all_scores(X)  # type: ignore[misc]
+    def _all_scores(self, X: Matrix, shown: bool = True) -> Floats:
+        return super()._all_scores(X, shown)  # type: ignore[misc]
 
     def _wanted(self, scores: Floats, errors: Floats) -> NDArray[np.bool_]:
         if len(self.classes_) > 2:
@@ -90,8 +90,7 @@ class LargestScoreMixin:
         ndarray of shape (n_samples,)
             Classes.
         """
-        chosen = _chosen(self.decision_function(X))
-        return self.classes_[chosen]
+        return self.classes_[self._decide_all(self._all_scores(self._checked_queries(X), shown=False))]
 
     def _decide_all(self, scores: Floats) -> Ints:
         return _chosen(self._binary_score(scores) if len(self.classes_) == 2 else scores)

@@ -157,10 +157,10 @@ class LinearSolverMixin:
         if sp.issparse(self.dual_coef_) and "_linear_weights" not in vars(self):
             yield "dual_coef_", "is sparse, but the weights that it stands beside are missing"
 
-    def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None) -> tuple[Floats, Floats]:
+    def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None, shown: bool = True) -> tuple[Floats, Floats]:
         weights = self.__dict__.get("_linear_weights")
         if weights is None:
-            return super()._scores_and_sizes(X, accuracy)  # type: ignore[misc]
+            return super()._scores_and_sizes(X, accuracy, shown)  # type: ignore[misc]
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(X @ weights, dtype=np.float64) + self._intercepts  # type: ignore[attr-defined]
         if not np.all(np.isfinite(scores)):

@@ -464,19 +464,19 @@ class KernelMachine(CallbackSupportMixin, KeepsState, ClassifierMixin, BaseEstim
         """Return how far off the scores may be, the coarser precision first."""
         return self._ready().error_bounds(float(self.tol) if self._may_be_single else None)
 
-    def _all_scores(self, X: Matrix) -> Floats:
+    def _all_scores(self, X: Matrix, shown: bool = True) -> Floats:
         """Return every score of every row, in the signs of the public attributes.
 
         Where rounding could decide, a row's scores do not depend on the rows beside it.
         """
-        return settled_scores(self, X)
+        return settled_scores(self, X, None, shown)
 
-    def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None) -> tuple[Floats, Floats]:
+    def _scores_and_sizes(self, X: Matrix, accuracy: float | None = None, shown: bool = True) -> tuple[Floats, Floats]:
         """Return every score of every row, and for each row the size of the rounding in its kernel values."""
         kernel = self._kernel
         if self._in_core:
             accuracy = float(self.tol) / 2 if accuracy is None else accuracy
-            return self._ready().scorer.scores(X, thread_count(self.n_jobs), accuracy)
+            return self._ready().scorer.scores(X, thread_count(self.n_jobs), accuracy, shown)
         out = np.tile(np.asarray(self._intercepts, dtype=np.float64), (X.shape[0], 1))
         sizes = np.zeros(X.shape[0])
         if X.shape[0] == 0 or len(self.support_) == 0:

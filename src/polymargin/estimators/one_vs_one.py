@@ -361,9 +361,9 @@ class OneVsOneSVC(PairMachine, CostPathMachine):
             order = np.arange(n_classes) if self._order is None else self._order
             return self.classes_[order[self._coupled(X)[:, order].argmax(axis=1)]]
         if self.decision == "votes" and n_classes > 2:
-            return self.classes_[self._decide_all(settled_scores(self, X, self._that_decide))]
+            return self.classes_[self._decide_all(settled_scores(self, X, self._that_decide, False))]
         if n_classes == 2 or not self._in_core:
-            return self.classes_[self._decide_all(self._all_scores(X))]
+            return self.classes_[self._decide_all(self._all_scores(X, shown=False))]
         return self.classes_[self._eliminated(X)]
 
     def _eliminated(self, X: Matrix) -> Ints:

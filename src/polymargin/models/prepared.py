@@ -52,16 +52,17 @@ class PreparedScorer:
     scorer: _core.Scorer
     n_scores: int
 
-    def scores(self, X: Matrix, threads: int = 1, accuracy: float = 0.0) -> tuple[Floats, Floats]:
+    def scores(self, X: Matrix, threads: int = 1, accuracy: float = 0.0, shown: bool = True) -> tuple[Floats, Floats]:
         """Return every score of every row, and for each row the size of the rounding in its kernel values.
 
         Rows and support vectors may be dense or sparse, each of either precision. Scores may be off by ``accuracy``,
-        where that allows single precision.
+        where that allows single precision. With ``shown=False`` a row's digits beyond that accuracy may depend on
+        whether it is alone, which is faster: for those who only want to know which score is the largest, or its sign.
         """
         n = X.shape[0]
         scores, sizes = np.empty((n, self.n_scores)), np.empty(n)
-        with self._alone(n):
-            self.scorer.scores(core_data(X), None, scores, sizes, accuracy, threads)
+        with self._alone(n, shown):
+            self.scorer.scores(core_data(X), None, scores, sizes, accuracy, threads, shown)
         return scores, sizes
 
     def eliminate(
@@ -94,9 +95,9 @@ class PreparedScorer:
             )
         return classes, np.flatnonzero(unsure)
 
-    def _alone(self, n_rows: int) -> Any:
-        """Return what keeps BLAS from starting threads, where there is enough to do for them."""
-        return nullcontext() if self.scorer.are_few(n_rows) else one_blas_thread()
+    def _alone(self, n_rows: int, shown: bool = False) -> Any:
+        """Return what keeps BLAS from starting threads, where it is called at all."""
+        return nullcontext() if self.scorer.are_few(n_rows) and not shown else one_blas_thread()
 
 
 def prepare(

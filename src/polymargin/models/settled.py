@@ -99,10 +99,13 @@ def levels(machine: Any) -> list[Level]:
     return [Level(machine, bound, alone=bound is bounds[-1]) for bound in bounds]
 
 
-def settled_scores(machine: Any, X: Matrix, wanted: Wanted | None = None) -> Floats:
-    """Return every score of every row; those of a row whose decision is close do not depend on the other rows."""
+def settled_scores(machine: Any, X: Matrix, wanted: Wanted | None = None, shown: bool = True) -> Floats:
+    """Return every score of every row; those of a row whose decision is close do not depend on the other rows.
+
+    Scores that nobody sees (``shown=False``), only the class that they name, may be computed faster.
+    """
     wanted = machine._wanted if wanted is None else wanted
-    scores, sizes = machine._scores_and_sizes(X)
+    scores, sizes = machine._scores_and_sizes(X, shown=shown)
     for level in levels(machine):
         rows = close_rows(level, scores, sizes, wanted)
         if len(rows) > 0:
