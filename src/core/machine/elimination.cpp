@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "machine/row_products.hpp"
@@ -62,11 +65,13 @@ class Eliminate final : public TileTask {
     template <class Real>
     void decide(const KernelTile<Real>& tile) const {
         const Index width = tile.vectors().size();
-        Buffer<Real> values(tile.rows() * width);
-        tile.values({0, width}, values.data(), width);
+        auto memory = borrow();
+        memory.reserve(tile.rows() * width * static_cast<Index>(sizeof(Real)));
+        auto* values = reinterpret_cast<Real*>(memory.data());
+        tile.values({0, width}, values, width);
         std::vector<Index> left;
         for (Index i = 0; i < tile.rows(); ++i) {
-            const Real* row = values.data() + i * width;
+            const Real* row = values + i * width;
             const Index at = tile.first() + i;
             bool uncertain = false;
             classes_[at] = last_one(rule_, std::ssize(model_.blocks), left, [&](Index first, Index second) {
@@ -78,6 +83,17 @@ class Eliminate final : public TileTask {
             });
             uncertain_[at] = uncertain;
         }
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(memory));
+    }
+
+    /// Memory of an earlier tile, if there is some: what is allocated anew has to be touched page by page.
+    Buffer<std::byte> borrow() const {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return {};
+        auto memory = std::move(idle_.back());
+        idle_.pop_back();
+        return memory;
     }
 
     template <class Real>
@@ -130,6 +146,8 @@ class Eliminate final : public TileTask {
     std::span<const double> sizes_;
     std::span<Index> classes_;
     std::span<std::uint8_t> uncertain_;
+    mutable std::mutex mutex_;
+    mutable std::vector<Buffer<std::byte>> idle_;
 };
 
 }  // namespace

@@ -90,7 +90,8 @@ class LargestScoreMixin:
         ndarray of shape (n_samples,)
             Classes.
         """
-        return self.classes_[self._decide_all(self._all_scores(self._checked_queries(X), shown=False))]
+        scores = self._all_scores(self._checked_queries(X), shown=False)
+        return self.classes_[self._decide_all(scores)]
 
     def _decide_all(self, scores: Floats) -> Ints:
         return _chosen(self._binary_score(scores) if len(self.classes_) == 2 else scores)
