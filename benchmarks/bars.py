@@ -18,6 +18,12 @@ LINEAR_MEMORY = 3.0
 IRIS_MS = 2.0
 IMPORT_MS = 60.0
 INTERRUPT_MS = 200.0
+ROW_MOST = 1.0
+"""Largest ratio of the time of one row to that of scikit-learn's SVC on the same data with the same parameters."""
+ELIMINATION_LEAST, ELIMINATION_ROWS = 1.5, 1000
+"""Smallest ratio of votes to DAG and ADAG on letter, from so many rows on,"""
+ELIMINATION_MOST = 1.2
+"""and the largest of DAG and ADAG to votes, anywhere."""
 LINEAR_LEVEL = 1e-3
 """Relative primal sub-optimality at which the linear machines are judged."""
 COUPLING_LEAST = 10.0

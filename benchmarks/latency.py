@@ -1,4 +1,4 @@
-"""Small things must be quick: iris, import, and Ctrl-C.
+"""Small things must be quick: iris, one row, import, and Ctrl-C.
 
 Without polymargin the same measurements are taken of scikit-learn, to show that they work.
 """
@@ -16,6 +16,12 @@ from report import Cell, Table, number, publish
 INTERRUPT_DATA = "mnist-60000"
 LINEAR_INTERRUPT_DATA = "covtype"
 KERNEL = "kernel"
+PREDICTED = ("iris", "digits", "letter")
+ROWS = (1, 10, 100, 1000)
+PEER = "scikit-learn SVC"
+ROUNDS = 15
+PEER_ROUNDS = 3
+"""Least rounds of a measurement, and the most of the peer where it is slow and only ours are judged."""
 READY = "ready"
 IMPORTS = """
 import json, time
@@ -61,6 +67,92 @@ def iris(repeats: str) -> dict[str, Any]:
         machine().fit(X, y).predict(X)
         times.append(time.perf_counter() - start)
     return {"first": times[0], "median": statistics.median(times)}
+
+
+def prediction_data(name: str) -> tuple[Any, Any, Any, Any]:
+    """Training rows, their classes, rows to predict, parameters; of digits about 1,600 rows are support vectors."""
+    import datasets
+    from sklearn.datasets import load_digits
+
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        return X / 16, y, X / 16, datasets.Parameters(10.0, 1.5)
+    data = datasets.load_iris_like() if name == "iris" else datasets.load(name)
+    return data.X_train, data.y_train, data.X_test, data.source.one_vs_one
+
+
+def prediction_machines(parameters: Any) -> dict[str, Any]:
+    """scikit-learn's machine and ours, all with the same parameters and one thread."""
+    from sklearn.svm import SVC
+
+    from polymargin import OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC
+
+    options = {"C": parameters.C, "gamma": parameters.gamma}
+    return {
+        PEER: SVC(**options),
+        "votes": OneVsOneSVC(**options),
+        "dag": OneVsOneSVC(decision="dag", **options),
+        "adag": OneVsOneSVC(decision="adag", **options),
+        "one-vs-rest": OneVsRestSVC(**options),
+        "weston-watkins": WestonWatkinsSVC(**options),
+    }
+
+
+def predictions(name: str, seconds: str) -> dict[str, Any]:
+    """Child: medians of the time to predict some rows, the machines one after the other, again and again."""
+    X, y, queries, parameters = prediction_data(name)
+    machines = {label: machine.fit(X, y) for label, machine in prediction_machines(parameters).items()}
+    found = {}
+    for n in sorted({*(rows for rows in ROWS if rows < len(queries)), len(queries)}):
+        times: dict[str, list[float]] = {label: [] for label in machines}
+        until = time.perf_counter() + float(seconds)
+        first = 0
+        while time.perf_counter() < until or len(times["votes"]) < ROUNDS:
+            rows = queries[first : first + n]
+            first = (first + n) % (len(queries) - n + 1)
+            for label, machine in machines.items():
+                if label == PEER and n >= bars.ELIMINATION_ROWS and len(times[PEER]) == PEER_ROUNDS:
+                    continue
+                start = time.perf_counter()
+                machine.predict(rows)
+                times[label].append(time.perf_counter() - start)
+        found[str(n)] = {label: statistics.median(values) for label, values in times.items()}
+    vectors = {label: len(machine.support_) for label, machine in machines.items()}
+    return {"times": found, "vectors": vectors}
+
+
+def judged(name: str, n: int, label: str, times: dict[str, float]) -> bool | None:
+    """Whether a time reaches its bars; None where there is none."""
+    if label in ("dag", "adag"):
+        least = bars.ELIMINATION_LEAST if name == "letter" and n >= bars.ELIMINATION_ROWS else 1 / bars.ELIMINATION_MOST
+        return times["votes"] >= least * times[label]
+    return times[label] <= bars.ROW_MOST * times[PEER] if n == 1 and label != PEER else None
+
+
+def prediction_table(seconds: float) -> tuple[Table, list[str]]:
+    """Times to predict, with the ratio to scikit-learn's, and of eliminations to votes."""
+    labels = (PEER, "votes", "dag", "adag", "one-vs-rest", "weston-watkins")
+    note = (
+        "Microseconds, one thread, medians; in brackets how many times as fast as scikit-learn, and for DAG and ADAG "
+        f"as votes. Bars: one row at least {1 / bars.ROW_MOST:g} x as fast as scikit-learn; DAG and ADAG at least "
+        f"{1 / bars.ELIMINATION_MOST:.2f} x as votes, and {bars.ELIMINATION_LEAST:g} x on letter from "
+        f"{bars.ELIMINATION_ROWS:,} rows on."
+    )
+    table, notes = Table("Time to predict", ["data, rows", *labels], note=note), []
+    for name in PREDICTED:
+        found = fresh.call(__file__, "predictions", name, str(seconds))
+        if "error" in found:
+            notes.append(f"{name}: {found['error']}")
+            continue
+        notes.append(f"support vectors of {name}: " + ", ".join(f"{k} {n:,}" for k, n in found["vectors"].items()))
+        for n, times in found["times"].items():
+            cells = [Cell(f"{name}, {int(n):,}")]
+            for label in labels:
+                ratio = times["votes" if label in ("dag", "adag") else PEER] / times[label]
+                text = f"{1e6 * times[label]:,.0f}" + ("" if label == PEER else f" ({ratio:.2f})")
+                cells.append(Cell(text, judged(name, int(n), label, times)))
+            table.rows.append(cells)
+    return table, notes
 
 
 def kernel_problem() -> tuple[Any, Any, Any]:
@@ -159,20 +251,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=500, help="fits of iris")
     parser.add_argument("--imports", type=int, default=9, help="fresh interpreters")
     parser.add_argument("--delays", nargs="*", type=float, default=[0.1, 0.3, 1.0, 3.0], help="seconds until Ctrl-C")
+    parser.add_argument("--seconds", type=float, default=4.0, help="for each number of rows that are predicted")
+    parser.add_argument("--only-predictions", action="store_true", help="leave out fits, imports and Ctrl-C")
     parser.add_argument("--note", action="append", default=[], help="a remark for the page, such as a busy machine")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
-    table = Table(f"Latency of {module_name()}", ["what", "ms", "bar"])
-    small = fresh.call(__file__, "iris", str(options.repeats))
-    table.rows = [
-        milliseconds("iris fit + predict, the first", small.get("first")),
-        milliseconds("iris fit + predict, median", small.get("median"), bars.IRIS_MS),
-        *import_rows(options.imports),
-        *(interrupt_row(problem, delay) for problem in problems() for delay in options.delays),
-    ]
-    notes = [f"iris: {small['error']}"] if "error" in small else []
-    publish("Latency", options.output, [table], notes=[*options.note, *notes])
+    tables, notes = [], []
+    if not options.only_predictions:
+        small = fresh.call(__file__, "iris", str(options.repeats))
+        table = Table(f"Latency of {module_name()}", ["what", "ms", "bar"])
+        table.rows = [
+            milliseconds("iris fit + predict, the first", small.get("first")),
+            milliseconds("iris fit + predict, median", small.get("median"), bars.IRIS_MS),
+            *import_rows(options.imports),
+            *(interrupt_row(problem, delay) for problem in problems() for delay in options.delays),
+        ]
+        tables.append(table)
+        notes += [f"iris: {small['error']}"] if "error" in small else []
+    if module_name() == "polymargin":
+        table, remarks = prediction_table(options.seconds)
+        tables.append(table)
+        notes += remarks
+    publish("Latency", options.output, tables, notes=[*options.note, *notes])
 
 
 if __name__ == "__main__":
-    fresh.dispatch({"iris": iris, "interrupt": interrupt}, main)
+    fresh.dispatch({"iris": iris, "interrupt": interrupt, "predictions": predictions}, main)

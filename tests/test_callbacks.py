@@ -99,11 +99,11 @@ def test_a_failing_callback_leaves_the_machine_as_it_was(Machine):
 
     X, y = load_digits(return_X_y=True)
     machine = Machine().fit(X, y)
-    before = dict(vars(machine))
+    before = machine.dual_coef_
     machine.set_callbacks(Failing())
     with pytest.raises(RuntimeError, match="no"):
         machine.fit(X[:200], y[:200])
-    assert machine.dual_coef_ is before["dual_coef_"]
+    assert machine.dual_coef_ is before
 
 
 # Rounds
@@ -224,5 +224,5 @@ def test_a_search_that_turns_out_too_large_tells_its_callbacks_so():
     search = KernelSearchCV(OneVsOneSVC(cache_size=0.01), {"C": [1.0, 2.0]}, cv=2).set_callbacks(teller)
     with pytest.warns(UserWarning, match="one by one"):
         search.fit(X[:200], y[:200])
-    assert teller.events.count("setup") == teller.events.count("teardown") == 2
+    assert teller.events.count("setup") == teller.events.count("teardown") == 1
     assert len(teller.named("candidate-split-evaluation")) == 8

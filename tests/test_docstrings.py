@@ -10,7 +10,8 @@ from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
 
 import polymargin
-from polymargin.estimators._documentation import with_shared_documentation
+from polymargin.documentation import with_shared_documentation
+from polymargin.estimators.declaration import Fitted, FittedPart
 
 CHECKS = {
     "GL03",  # no double blank lines
@@ -87,6 +88,8 @@ def documented_objects():
         if not inspect.isclass(item):
             continue
         for member, value in inspect.getmembers(item):
+            if isinstance(value, Fitted | FittedPart | type):
+                continue  # fitted attributes, which the docstring of the class has, and what they are of
             function = value.fget if isinstance(value, property) else value
             ours = getattr(function, "__module__", None) or ""
             if not member.startswith("_") and ours.startswith("polymargin"):

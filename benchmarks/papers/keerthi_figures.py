@@ -21,13 +21,14 @@ from report import RESULTS, Cell, Table, console, number, publish
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import CrammerSingerSVC, OneVsRestSVC, WestonWatkinsSVC
+from polymargin.formulations import Heuristics
 
 warnings.simplefilter("ignore", ConvergenceWarning)  # cutting fits off is the point
 
 MACHINES = {"crammer-singer": CrammerSingerSVC, "weston-watkins": WestonWatkinsSVC, "one-vs-rest": OneVsRestSVC}
 SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
-HEURISTICS = {"shuffling": True, "shrinking": True, "cooling": True, "newton": False}
-PLAIN = {**HEURISTICS, "shrinking": False, "cooling": False}
+HEURISTICS = Heuristics(newton=False)
+PLAIN = replace(HEURISTICS, shrinking=False, cooling=False)
 LEVELS = (1e-1, 1e-2, 1e-3)
 """Relative differences from the best dual objective, to which times are given."""
 FLOOR = 1e-6
@@ -39,6 +40,18 @@ DATA = ("news20", "mnist", "covtype-sparse")
 NEAR = 0.2
 """Points of the test rate within which a curve has arrived."""
 FIRST_LOOP = 0.25
+
+
+def with_heuristics(Machine: Any, heuristics: Heuristics) -> Any:
+    """The machine, solved with some heuristics of the sequential dual method switched off."""
+
+    class Paper(Machine):
+        @property
+        def formulation(self) -> Any:
+            return replace(super().formulation, heuristics=heuristics)
+
+    Paper.__name__ = Machine.__name__
+    return Paper
 
 
 class Panel(NamedTuple):
@@ -67,8 +80,7 @@ class Curve:
 
     def model(self, work: float, rows: int) -> Any:
         """The machine, cut off after so many loops over the rows, or so many planes."""
-        Paper = MACHINES[self.machine]
-        Machine: Any = type(Paper.__name__, (Paper,), {"_heuristics": HEURISTICS if self.heuristics else PLAIN})
+        Machine = with_heuristics(MACHINES[self.machine], HEURISTICS if self.heuristics else PLAIN)
         options = {"margin": 1.0} if self.machine == "weston-watkins" else {}
         most = max(1, round(work if self.solver == "cutting-plane" else work * rows))
         return Machine(self.C, kernel="linear", bias=None, solver=self.solver, tol=1e-6, max_iter=most, **options)

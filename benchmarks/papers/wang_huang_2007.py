@@ -25,7 +25,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from polymargin import OneVsOneSVC, UncertaintySVC
 from polymargin.decision import ColumnDistances, column_scores, pair_answers
-from polymargin.estimators._rounds import PairRounds, Probes
+from polymargin.formulations.chosen_pairs import PairRounds, Probes
 
 PARAMETERS = {"C": 100.0, "gamma": 0.1}
 FOREVER = float("inf")

@@ -2,8 +2,11 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "kernel/data.hpp"
@@ -34,22 +37,37 @@ struct Data {
 /// is. A Python error (KeyboardInterrupt) stops the work too and comes out of here.
 void run_without_gil(const std::function<void()>& work, Control& control, const nb::object& progress);
 
-/// A vector of numbers as an array that owns them.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-    auto* owner = new std::vector<T>(std::move(values));
-    nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owner->data(), {owner->size()}, capsule));
+/// Whoever watches a run: see `run_without_gil`.
+using Watcher = std::optional<nb::typed<nb::callable, bool(Index, Index, Index, double)>>;
+inline void run_without_gil(const std::function<void()>& work, Control& control, const Watcher& progress) {
+    run_without_gil(work, control, progress ? nb::object(*progress) : nb::object(nb::none()));
 }
 
 template <class T>
 std::span<const T> as_span(const Vector<T>& array) {
     return {array.data(), array.size()};
 }
+template <class T, class... Options>
+std::vector<T> copied(const Array<const T, Options...>& array) {
+    return {array.data(), array.data() + array.size()};
+}
+
+/// An array of a result, which owns its memory alone: whoever drops the result keeps the arrays that were taken.
+template <class T, std::size_t dimensions = 1>
+using Owned = nb::ndarray<nb::numpy, T, nb::ndim<dimensions>>;
+
+/// Hand a vector over; all dimensions but the first are named.
+template <class T, class... Size>
+Owned<T, 1 + sizeof...(Size)> owned(std::vector<T> values, Size... columns) {
+    auto* owner = new std::vector<T>(std::move(values));
+    const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    const auto width = (std::size_t{1} * ... * static_cast<std::size_t>(columns));
+    return {owner->data(), {width == 0 ? 0 : owner->size() / width, static_cast<std::size_t>(columns)...}, capsule};
+}
 
 void bind_data(nb::module_& m);
+void bind_losses(nb::module_& m);
 void bind_session(nb::module_& m);
-void bind_exact_step(nb::module_& m);
 void bind_train_linear(nb::module_& m);
 void bind_scores(nb::module_& m);
 void bind_storage(nb::module_& m);

@@ -1,6 +1,12 @@
 #include <stdexcept>
 
 #include "bindings.hpp"
+#include "kernel/pair_sums.hpp"
+#include "support/thread_pool.hpp"
+
+// Arrays of several types, as type checkers know them.
+#define FLOATS "numpy.typing.NDArray[numpy.floating[typing.Any]]"
+#define INTEGERS "numpy.typing.NDArray[numpy.integer[typing.Any]]"
 
 namespace polymargin::bindings {
 namespace {
@@ -46,33 +52,85 @@ Data csr(const AnyArray& values, const AnyArray& columns, const AnyArray& row_st
     return {view, {nb::cast(values), nb::cast(columns), nb::cast(row_starts)}};
 }
 
+/// Call `work(workers)` on some threads, without the GIL, and watch for signals.
+template <class Work>
+void with_workers(int threads, const Work& work) {
+    Control control;
+    run_without_gil(
+        [&] {
+            ThreadPool pool(threads);
+            work(Workers{&pool, &control});
+        },
+        control, nb::none());
+}
+
 void check_csr(const AnyArray& columns, const AnyArray& row_starts, Index stored, Index rows, Index features) {
     check_structure(indices(columns), indices(row_starts), stored, rows, features);
 }
 
-}  // namespace
+template <class Real>
+void bound_apply(const KernelSpec& kernel, const Array<const Real, nb::ndim<2>>& inputs,
+                 const Array<Real, nb::ndim<2>>& out, int threads) {
+    const std::span<const Real> from(inputs.data(), inputs.size());
+    const std::span<Real> to(out.data(), out.size());
+    with_workers(threads, [&](const Workers& workers) { apply_kernel<Real>(kernel, from, to, workers); });
+}
 
-void bind_data(nb::module_& m) {
-    nb::class_<Data>(m, "Data", "Examples, or their kernel values, as the core reads them: without a copy.")
-        .def_static("dense", &dense, nb::arg("values"))
-        .def_static("csr", &csr, nb::arg("values"), nb::arg("columns"), nb::arg("row_starts"), nb::arg("rows"),
-                    nb::arg("features"))
-        .def_static("precomputed", &precomputed, nb::arg("values"));
-    m.def("check_csr", &check_csr, nb::arg("columns"), nb::arg("row_starts"), nb::arg("stored"), nb::arg("rows"),
-          nb::arg("features"), "Raise ValueError, naming the place, unless the structure of a CSR matrix is sound.");
-    nb::enum_<KernelType>(m, "KernelType")
-        .value("linear", KernelType::linear)
-        .value("poly", KernelType::polynomial)
-        .value("rbf", KernelType::rbf)
-        .value("sigmoid", KernelType::sigmoid)
-        .value("precomputed", KernelType::precomputed);
+template <class Real>
+void bound_sums(const KernelSpec& kernel, const Data& data, const Array<Real, nb::ndim<2>>& out, int threads) {
+    const Blas& blas = scipy_blas();
+    const std::span<Real> to(out.data(), out.size());
+    with_workers(threads, [&](const Workers& workers) { pair_sums<Real>(kernel, data.view, to, blas, workers); });
+}
+
+template <class Real>
+void bind_matrices(nb::module_& m) {
+    m.def("apply_kernel", &bound_apply<Real>, nb::arg("kernel"), nb::arg("inputs"), nb::arg("out"), nb::arg("threads"),
+          "Write the kernel values of what the kernel reads (its `reads`) to `out`.");
+    m.def("pair_sums", &bound_sums<Real>, nb::arg("kernel"), nb::arg("data"), nb::arg("out"), nb::arg("threads"),
+          "Write the sums over features that the kernel reads, of all pairs of examples, to `out`.");
+}
+
+/// A kernel is known by the name that the core has for it.
+void bind_kernel(nb::module_& m) {
+    nb::enum_<KernelInput>(m, "KernelInput", "What the values of a kernel are a function of.")
+        .value("products", KernelInput::products)
+        .value("squared_distances", KernelInput::squared_distances)
+        .value("feature_sums", KernelInput::feature_sums)
+        .value("matrix", KernelInput::matrix);
+    nb::enum_<KernelType> types(m, "KernelType");
+    for (const KernelName& kernel : kernel_names()) types.value(kernel.name, kernel.type);
     nb::class_<KernelSpec>(m, "Kernel", "A kernel function and its parameters.")
         .def(
             "__init__",
             [](KernelSpec* self, KernelType type, double gamma, double coef0, int degree) {
                 new (self) KernelSpec{type, gamma, coef0, degree};
             },
-            nb::arg("type"), nb::arg("gamma"), nb::arg("coef0"), nb::arg("degree"));
+            nb::arg("type"), nb::arg("gamma"), nb::arg("coef0"), nb::arg("degree"))
+        .def_prop_ro("reads", &KernelSpec::reads)
+        .def_prop_ro("is_translation_invariant", &KernelSpec::is_translation_invariant)
+        .def("diagonal", &KernelSpec::diagonal, nb::arg("norm"), "Return k(x, x) of a point with a squared length.");
+    bind_matrices<float>(m);
+    bind_matrices<double>(m);
+}
+
+}  // namespace
+
+void bind_data(nb::module_& m) {
+    nb::class_<Data>(m, "Data", "Examples, or their kernel values, as the core reads them: without a copy.")
+        .def_static("dense", &dense, nb::arg("values"), nb::sig("def dense(values: " FLOATS ") -> Data"))
+        .def_static("csr", &csr, nb::arg("values"), nb::arg("columns"), nb::arg("row_starts"), nb::arg("rows"),
+                    nb::arg("features"),
+                    nb::sig("def csr(values: " FLOATS ", columns: " INTEGERS ", row_starts: " INTEGERS
+                            ", rows: int, features: int) -> Data"))
+        .def_static("precomputed", &precomputed, nb::arg("values"),
+                    nb::sig("def precomputed(values: " FLOATS ") -> Data"));
+    m.def("check_csr", &check_csr, nb::arg("columns"), nb::arg("row_starts"), nb::arg("stored"), nb::arg("rows"),
+          nb::arg("features"),
+          nb::sig("def check_csr(columns: " INTEGERS ", row_starts: " INTEGERS
+                  ", stored: int, rows: int, features: int) -> None"),
+          "Raise ValueError, naming the place, unless the structure of a CSR matrix is sound.");
+    bind_kernel(m);
 }
 
 }  // namespace polymargin::bindings

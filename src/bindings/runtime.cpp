@@ -52,7 +52,7 @@ void run_without_gil(const std::function<void()>& work, Control& control, const 
             const Progress now = control.progress();
             PyObject* result = PyObject_CallFunction(progress.ptr(), "LLLd", static_cast<long long>(now.done),
                                                      static_cast<long long>(now.total),
-                                                     static_cast<long long>(now.iterations), now.violation);
+                                                     static_cast<long long>(now.iterations), now.open());
             if (result != nullptr) {
                 const bool go_on = result != Py_False;
                 Py_DECREF(result);

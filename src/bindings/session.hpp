@@ -1,7 +1,7 @@
 #pragma once
 
-#include "bindings.hpp"
-#include "machine/storage.hpp"
+#include "machine/kernel_session.hpp"
+#include "records.hpp"
 
 namespace polymargin::bindings {
 
@@ -11,7 +11,7 @@ struct Session {
     KernelSession kernel;
 };
 
-void bind_train(nb::class_<Session>& session);
-void bind_train_together(nb::class_<Session>& session);
+void bind_train_binary(nb::module_& m, nb::class_<Session>& session);
+void bind_train_joint(nb::module_& m, nb::class_<Session>& session);
 
 }  // namespace polymargin::bindings

@@ -1,91 +1,90 @@
 #include "machine/train_linear.hpp"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-
-#include <stdexcept>
-#include <string>
-
-#include "bindings.hpp"
-#include "names.hpp"
+#include "records.hpp"
 
 namespace polymargin::bindings {
 namespace {
 
-LinearLoss loss_from(const std::string& name, double margin) {
-    if (name == "one-vs-rest") return OneVsRest();
-    return std::visit([](const auto& loss) -> LinearLoss { return loss; }, multiclass_loss(name, margin));
-}
+struct LinearRunSettings : SequentialSettings {
+    LinearMethod method = LinearMethod::sequential_dual;
+    double gap = 1e-3;
+};
 
-LinearMethod method_from(const std::string& name) {
-    if (name == "sequential-dual") return LinearMethod::sequential_dual;
-    if (name == "exponentiated-gradient") return LinearMethod::exponentiated_gradient;
-    throw std::invalid_argument("there is no method named " + name);
-}
+struct LinearResult {
+    Owned<double, 2> weights;
+    Owned<double> intercept;
+    Owned<Index> starts, columns;
+    Owned<double> coefficients;
+    double primal, dual, violation;
+    Owned<Index> visits;
+    Status status;
+    bool single_precision;
+};
 
-nb::dict to_python(LinearReport report) {
-    nb::dict out;
-    out["weights"] = to_numpy(std::move(report.weights));
-    out["intercept"] = to_numpy(std::move(report.intercept));
-    out["starts"] = to_numpy(std::move(report.starts));
-    out["columns"] = to_numpy(std::move(report.columns));
-    out["coefficients"] = to_numpy(std::move(report.coefficients));
-    out["primal"] = report.objectives.primal;
-    out["dual"] = report.objectives.dual;
-    out["violation"] = report.violation;
-    out["iterations"] = to_numpy(std::move(report.visits));
-    out["status"] = name_of(report.status);
-    out["evaluations"] = Index{0};
-    out["single_precision"] = report.single_precision;
-    return out;
-}
-
-nb::dict bound_train_linear(const Data& data, const Vector<Index>& order, const Vector<double>& upper,
-                            const Vector<Index>& labels, Index classes, const std::string& loss, double margin,
-                            const std::optional<std::string>& bias, const std::optional<nb::tuple>& start,
-                            const std::string& method, std::uint64_t seed, bool shuffling, bool shrinking, bool cooling,
-                            bool newton, double tolerance, Index max_iterations, double time_limit, int threads,
-                            const nb::object& progress) {
-    LinearRequest request;
+LinearResult bound_train_linear(const Data& data, const Vector<Index>& order, const LinearRequest& problem,
+                                const LinearRunSettings& settings, const std::optional<RowStart>& start, int threads,
+                                double time_limit, const Watcher& progress) {
+    if (order.size() != problem.labels.size()) throw std::invalid_argument("every row of order needs a label");
+    LinearRequest request = started(problem, start);
     request.data = data.view;
-    request.loss = loss_from(loss, margin);
-    request.bias = bias_from(bias);
-    request.method = method_from(method);
-    request.order.assign(order.data(), order.data() + order.size());
-    request.upper.assign(upper.data(), upper.data() + upper.size());
-    request.labels.assign(labels.data(), labels.data() + labels.size());
-    request.classes = classes;
-    if (start) {
-        const auto support = nb::cast<Vector<Index>>((*start)[0]);
-        const auto rows = nb::cast<Vector<double>>((*start)[1]);
-        const auto shift = nb::cast<Vector<double>>((*start)[2]);
-        request.start_support.assign(support.data(), support.data() + support.size());
-        request.start_rows.assign(rows.data(), rows.data() + rows.size());
-        request.start_bias.assign(shift.data(), shift.data() + shift.size());
-    }
-    request.gap = tolerance;
-    request.settings = {.max_visits = max_iterations,
-                        .seed = seed,
-                        .shuffling = shuffling,
-                        .shrinking = shrinking,
-                        .cooling = cooling,
-                        .newton = newton};
+    request.order = copied(order);
+    request.method = settings.method;
+    request.gap = settings.gap;
+    request.settings = settings;
     request.threads = threads;
     Control control(time_limit);
-    LinearReport report;
     const Blas& blas = scipy_blas();
-    run_without_gil([&] { report = train_linear(request, blas, control); }, control, progress);
-    return to_python(std::move(report));
+    LinearReport r;
+    run_without_gil([&] { r = train_linear(request, blas, control); }, control, progress);
+    const auto take = [](auto& values, auto... columns) { return owned(std::move(values), columns...); };
+    return {take(r.weights, problem.classes),
+            take(r.intercept),
+            take(r.starts),
+            take(r.columns),
+            take(r.coefficients),
+            r.objectives.primal,
+            r.objectives.dual,
+            r.violation,
+            take(r.visits),
+            r.status,
+            r.single_precision};
 }
 
 }  // namespace
 
 void bind_train_linear(nb::module_& m) {
-    m.def("train_linear", &bound_train_linear, nb::arg("data"), nb::arg("order"), nb::arg("upper"), nb::arg("labels"),
-          nb::arg("classes"), nb::arg("loss"), nb::arg("margin"), nb::arg("bias").none(), nb::arg("start").none(),
-          nb::arg("method"), nb::arg("seed"), nb::arg("shuffling"), nb::arg("shrinking"), nb::arg("cooling"),
-          nb::arg("newton"), nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("time_limit"), nb::arg("threads"),
-          nb::arg("progress").none(), "Train a linear machine without kernel values; returns its solution.");
+    nb::enum_<LinearMethod>(m, "LinearMethod", "How a linear machine is trained.")
+        .value("sequential_dual", LinearMethod::sequential_dual)
+        .value("exponentiated_gradient", LinearMethod::exponentiated_gradient, "No free bias, no warm start.");
+    using Settings = LinearRunSettings;
+    bind_settings<Settings>(
+        m, "LinearSettings", "How a linear machine is trained, and how far.",
+        Field{"method", &Settings::method, "The solver."},
+        Field{"gap", &Settings::gap, "Relative duality gap to stop at."},
+        Field{"max_visits", &Settings::max_visits, "Visits to examples; -1: no limit."},
+        Field{"seed", &Settings::seed, "Of the random order."},
+        Field{"shuffling", &Settings::shuffling, "A random order anew in each loop; if not, the given one."},
+        Field{"shrinking", &Settings::shrinking, "Loops over examples whose coefficients are between their limits."},
+        Field{"cooling", &Settings::cooling, "These loops go on to a tolerance that falls step by step."},
+        Field{"newton", &Settings::newton, "With few features, Newton steps when the gap is small."},
+        Field{"newton_from", &Settings::newton_from, "Fewer examples take no Newton steps, unless C is large."});
+    bind_row_problem<LinearRequest>(m, "LinearProblem", "A linear machine, trained without kernel values.");
+    using Result = LinearResult;
+    nb::class_<Result> result(m, "LinearResult", "A trained linear machine.");
+    read_only(result, Field{"weights", &Result::weights, "A row for each feature, a column for each class."},
+              Field{"intercept", &Result::intercept, "Of each class."},
+              Field{"starts", &Result::starts, "The coefficients of example i are [starts[i], starts[i + 1])."},
+              Field{"columns", &Result::columns, "The class of each coefficient."},
+              Field{"coefficients", &Result::coefficients, "Those that are not zero."},
+              Field{"primal", &Result::primal, "Objective."}, Field{"dual", &Result::dual, "Objective, maximised."},
+              Field{"violation", &Result::violation, "Of the optimality conditions, by the worst example."},
+              Field{"visits", &Result::visits, "Visits to examples, for each class."},
+              Field{"status", &Result::status, "Why it ended."},
+              Field{"single_precision", &Result::single_precision, "Whether the solver worked in float32."});
+    m.def("train_linear", &bound_train_linear, nb::arg("data"), nb::arg("order"), nb::arg("problem"),
+          nb::arg("settings"), nb::kw_only(), nb::arg("start") = nb::none(), nb::arg("threads") = 1,
+          nb::arg("time_limit") = std::numeric_limits<double>::infinity(), nb::arg("progress") = nb::none(),
+          "Train a linear machine without kernel values.");
 }
 
 }  // namespace polymargin::bindings

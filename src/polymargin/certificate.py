@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators._binary import BinaryMachine
-from polymargin.estimators._machine import KernelMachine, checked_weights
-from polymargin.estimators._together import TogetherMachine
-from polymargin.estimators.linear_program import LinearProgramSVC
-from polymargin.formulations.solution import Floats, Ints, TrainingSet, relative_gap
-from polymargin.kernels.kernel import Kernel
-from polymargin.solvers.interior_point import MARGIN
-from polymargin.support.examples import Matrix, checked_examples, dense
+from polymargin.formulations import (
+    ChosenPairs,
+    Joint,
+    LinearProgram,
+    LinearProgramOutcome,
+    OneVsRest,
+    Pairs,
+    TrainingSet,
+    checked_weights,
+    training_set,
+)
+from polymargin.kernels import Kernel, formula_values
+from polymargin.models import KernelModel, LinearModel
+from polymargin.solvers import MARGIN
+from polymargin.support.examples import checked_examples, dense
+from polymargin.support.numeric import Bools, Floats, Ints, Matrix, relative_gap
 
 _BLOCK_BYTES = 64_000_000
-_NUMBERS = {"linear": [], "rbf": ["gamma"], "poly": ["gamma", "degree", "coef0"], "sigmoid": ["gamma", "coef0"]}
 
 
 @dataclass(frozen=True)
@@ -91,30 +98,37 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     >>> proof.duality_gap < 1e-5, proof.infeasibility < 1e-12
     (True, True)
     """
-    if not isinstance(machine, BinaryMachine | TogetherMachine | LinearProgramSVC):
+    formulation = getattr(machine, "formulation", None)
+    certifier = next((known for kind, known in _CERTIFIERS if isinstance(formulation, kind)), None)
+    if certifier is None:
         raise TypeError(f"certify needs a machine of polymargin that is trained in the dual, got {type(machine)}")
     check_is_fitted(machine)
     X, y = checked_examples(machine, X, y, reset=False)
-    codes = _codes(machine, y)
-    weight = None if sample_weight is None else checked_weights(sample_weight, X)
-    training = machine._training_set(codes, machine.classes_, weight)
+    weight = checked_weights(sample_weight, X)
+    training = training_set(
+        X,
+        _codes(machine.classes_, y),
+        machine.classes_,
+        C=machine.C,
+        class_weight=machine.class_weight,
+        sample_weight=weight,
+    )
     if int(np.max(machine.support_, initial=0)) >= X.shape[0]:
         raise ValueError(
             f"the machine was fitted on more than these {X.shape[0]} examples; certify needs the same ones"
         )
-    if isinstance(machine, TogetherMachine):
-        return _certify_together(machine, X, training)
-    if isinstance(machine, LinearProgramSVC):
-        return _certify_linear_program(machine, X, training)
-    return _certify_binary(machine, X, training)
+    return certifier(formulation, machine.model_, machine.outcome_, training)
 
 
-def _codes(machine: KernelMachine, y: NDArray[Any]) -> Ints:
-    codes = np.searchsorted(machine.classes_, y)
-    known = machine.classes_[np.minimum(codes, len(machine.classes_) - 1)] == y
+def _codes(classes: NDArray[Any], y: NDArray[Any]) -> Ints:
+    codes = np.searchsorted(classes, y)
+    known = classes[np.minimum(codes, len(classes) - 1)] == y
     if not np.all(known):
         raise ValueError(f"y has the class {y[np.argmin(known)]!r}, which the machine was not fitted on")
     return codes
+
+
+# Kernel values and what is made of them.
 
 
 def _kernel_blocks(
@@ -126,30 +140,52 @@ def _kernel_blocks(
         part = X[rows[start : start + step]]
         values = kernel.values(part, vectors, columns)
         if values is None:
-            numbers = {name: getattr(kernel, name) for name in _NUMBERS[kernel.kind]}
-            values = pairwise_kernels(_in_double(part), _in_double(vectors), metric=kernel.kind, **numbers)
+            values = _computed(kernel, _in_double(part), _in_double(vectors))
         yield slice(start, start + values.shape[0]), values
+
+
+def _computed(kernel: Kernel, A: Matrix, B: Matrix) -> Floats:
+    """Return kernel values as scikit-learn computes them, or else by their formula."""
+    entry = kernel.entry
+    assert entry is not None
+    if kernel.kind not in PAIRWISE_KERNEL_FUNCTIONS:
+        return formula_values(kernel, A, B)
+    numbers = {name: getattr(kernel, name) for name in entry.parameters}
+    values: Floats = pairwise_kernels(A, B, metric=kernel.kind, **numbers)
+    return values
 
 
 def _in_double(A: Matrix) -> Matrix:
     return sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)
 
 
-def _products(machine: KernelMachine, X: Matrix, rows: Ints, members: Ints, coefficients: Floats) -> Floats:
+def _products(model: KernelModel, X: Matrix, rows: Ints, members: Ints, coefficients: Floats) -> Floats:
     """Return the kernel expansion of each row for each column of ``coefficients``."""
-    vectors = machine.support_vectors_ if machine._kernel.precomputed else machine.support_vectors_[members]
-    if machine.kernel == "linear":  # through the weights: no kernel matrix, however many support vectors
+    vectors = model.vectors if model.kernel.precomputed else model.vectors[members]
+    if model.kernel.kind == "linear":  # through the weights: no kernel matrix, however many support vectors
         weights = vectors.T.astype(np.float64) @ coefficients
         return np.asarray(X[rows].astype(np.float64) @ weights)
     out = np.empty((len(rows), coefficients.shape[1]))
-    for block, values in _kernel_blocks(machine._kernel, X, rows, vectors, machine.support_[members]):
+    for block, values in _kernel_blocks(model.kernel, X, rows, vectors, model.support[members]):
         out[block] = values @ coefficients
+    return out
+
+
+def _transposed_products(kernel: Kernel, X: Matrix, rows: Ints, B: Floats) -> Floats:
+    """Return ``K'B`` for the kernel values between some rows."""
+    active = np.flatnonzero(B.any(axis=1))
+    vectors = X if kernel.precomputed else X[rows]
+    if kernel.kind == "linear":
+        return np.asarray(vectors.astype(np.float64) @ (vectors[active].T.astype(np.float64) @ B[active]))
+    out = np.zeros_like(B)
+    for block, values in _kernel_blocks(kernel, X, rows[active], vectors, rows):
+        out += values.T @ B[active[block]]
     return out
 
 
 def _spread(training: TrainingSet, support: Ints, values: Floats) -> Floats:
     """Put the coefficients of support vectors, by row of X, into the order of the training set."""
-    full = np.zeros((len(training.order), *values.shape[1:]))
+    full = np.zeros((training.n_examples, *values.shape[1:]))
     full[_places(training, support)] = values
     return full
 
@@ -162,13 +198,13 @@ def _places(training: TrainingSet, rows: Ints) -> Ints:
     return places
 
 
-def _scale(upper: Floats, coefficients: Floats) -> float:
+def _scale(cost_bounds: Floats, coefficients: Floats) -> float:
     """Return the unit of infeasibility."""
-    finite = upper[np.isfinite(upper)]
+    finite = cost_bounds[np.isfinite(cost_bounds)]
     return float(finite.max()) if finite.size else max(float(np.max(np.abs(coefficients), initial=0.0)), 1e-300)
 
 
-def _soft_or_hard(square: float, losses: float, margins: Floats, hard: NDArray[np.bool_]) -> float:
+def _soft_or_hard(square: float, losses: float, margins: Floats, hard: Bools) -> float:
     """Return the primal objective; a hard margin first scales the weights until it is there."""
     if not np.any(hard):
         return 0.5 * square + losses
@@ -177,129 +213,146 @@ def _soft_or_hard(square: float, losses: float, margins: Floats, hard: NDArray[n
 
 
 def _primal_point(
-    machine: KernelMachine, X: Matrix, rows: Ints, columns: slice, expansion: Floats, square: float
+    model: KernelModel, X: Matrix, rows: Ints, columns: slice, expansion: Floats, square: float
 ) -> tuple[Floats, float]:
     """Return the scores of the primal point, without intercepts, and the square of its weights.
 
     Those of the coefficients; a linear solver may have weights of its own, which meet them at the optimum only.
     """
-    weights = vars(machine).get("_linear_weights")
-    if weights is None:
+    if not isinstance(model, LinearModel):
         return expansion, square
-    return np.asarray(X[rows].astype(np.float64) @ weights[:, columns]), float(np.sum(weights[:, columns] ** 2))
+    weights = model.weights[:, columns]
+    return np.asarray(X[rows].astype(np.float64) @ weights), float(np.sum(weights**2))
 
 
-def _certify_together(machine: TogetherMachine, X: Matrix, training: TrainingSet) -> Certificate:
-    B = dense(machine.dual_coef_.T)
-    members = np.arange(len(machine.support_))
-    codes = training.class_of(np.arange(len(training.order)))
-    expansion = _products(machine, X, training.order, members, B)
-    full = _spread(training, machine.support_, B)
+# One certificate for each kind of formulation.
+
+
+def _certify_joint(formulation: Joint, model: KernelModel, _: Any, training: TrainingSet) -> Certificate:
+    B = dense(model.coefficients.T)
+    loss, labels, intercept = formulation.loss, training.labels, model.intercepts
+    expansion = _products(model, training.X, training.order, np.arange(len(model.support)), B)
+    full = _spread(training, model.support, B)
     sums = full.sum(axis=0)
-    intercept = machine._intercepts
     square = float(np.sum(full * expansion))
-    regularized = machine.bias == "regularized"
+    regularized = formulation.bias == "regularized"
     dual_square = square + (float(sums @ sums) if regularized else 0.0)
-    scores, primal_square = _primal_point(machine, X, training.order, slice(None), expansion, square)
+    scores, primal_square = _primal_point(model, training.X, training.order, slice(None), expansion, square)
     primal_square += float(intercept @ intercept) if regularized else 0.0
     scores = scores + intercept
-    own = np.arange(len(codes)), codes
+    own = np.arange(len(labels)), labels
     rivals = scores.copy()
     rivals[own] = -np.inf
-    margin = machine._loss()[1]
-    hard = np.isinf(training.upper)
-    losses = machine._losses(scores, codes)
+    hard = np.isinf(training.cost_bounds)
     primal = _soft_or_hard(
         primal_square,
-        float(training.upper[~hard] @ losses[~hard]),
-        (scores[own] - rivals.max(axis=1)) / margin,
+        float(training.cost_bounds[~hard] @ loss.values(scores, labels)[~hard]),
+        (scores[own] - rivals.max(axis=1)) / loss.margin,
         hard,
     )
-    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), machine._excess(full, codes, training.upper)]
-    if machine.bias == "free":
+    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), loss.excess(full, labels, training.cost_bounds)]
+    if formulation.bias == "free":
         broken.append(np.abs(sums).max())
     return Certificate(
         primal_objective=primal,
-        dual_objective=margin * float(full[own].sum()) - 0.5 * dual_square,
-        infeasibility=float(max(broken)) / _scale(training.upper, full),
+        dual_objective=loss.margin * float(full[own].sum()) - 0.5 * dual_square,
+        infeasibility=float(max(broken)) / _scale(training.cost_bounds, full),
     )
 
 
-def _certify_linear_program(machine: LinearProgramSVC, X: Matrix, training: TrainingSet) -> Certificate:
-    codes = training.class_of(np.arange(len(training.order)))
-    own = np.arange(len(codes)), codes
-    members = np.arange(len(machine.support_))
-    scores = _products(machine, X, training.order, members, machine.dual_coef_.T) + machine._intercepts
+def _certify_linear_program(
+    _: LinearProgram, model: KernelModel, outcome: LinearProgramOutcome, training: TrainingSet
+) -> Certificate:
+    labels = training.labels
+    own = np.arange(len(labels)), labels
+    members = np.arange(len(model.support))
+    scores = _products(model, training.X, training.order, members, model.coefficients.T) + model.intercepts
     leads = scores[own][:, None] - scores
     leads[own] = np.inf
     hinges = np.maximum(0.0, MARGIN - leads).sum(axis=1)
-    hard = np.isinf(training.upper)
-    primal = float(machine.dual_coef_.sum() + training.upper[~hard] @ hinges[~hard])
+    hard = np.isinf(training.cost_bounds)
+    primal = float(model.coefficients.sum() + training.cost_bounds[~hard] @ hinges[~hard])
     if np.any(hard):  # scaled until the margin is there
         smallest = float(leads[hard].min())
         primal = primal * MARGIN / smallest if smallest > 0 else float("inf")
-    multipliers = np.zeros((len(codes), training.n_classes))
-    multipliers[_places(training, machine.active_[:, 0]), machine.active_[:, 1]] = machine.multipliers_
+    multipliers = np.zeros((len(labels), training.n_classes))
+    multipliers[_places(training, outcome.active[:, 0]), outcome.active[:, 1]] = outcome.multipliers
     B = -multipliers
     B[own] += multipliers.sum(axis=1)
     outside = max(
         float(np.max(-multipliers)),
-        float(np.max(multipliers[~hard] - training.upper[~hard, None], initial=0.0)),
+        float(np.max(multipliers[~hard] - training.cost_bounds[~hard, None], initial=0.0)),
         float(np.abs(B.sum(axis=0)).max()),
     )
+    reduced_costs = _transposed_products(model.kernel, training.X, training.order, B)[own]
     return Certificate(
         primal_objective=primal,
         dual_objective=MARGIN * float(multipliers.sum()),
-        infeasibility=max(
-            outside / _scale(training.upper, multipliers),
-            float(_transposed_products(machine, X, training.order, B)[own].max()) - 1.0,
-        ),
+        infeasibility=max(outside / _scale(training.cost_bounds, multipliers), float(reduced_costs.max()) - 1.0),
     )
 
 
-def _transposed_products(machine: KernelMachine, X: Matrix, rows: Ints, B: Floats) -> Floats:
-    """Return ``K'B`` for the kernel values between some rows."""
-    active = np.flatnonzero(B.any(axis=1))
-    vectors = X if machine._kernel.precomputed else X[rows]
-    if machine.kernel == "linear":
-        return np.asarray(vectors.astype(np.float64) @ (vectors[active].T.astype(np.float64) @ B[active]))
-    out = np.zeros_like(B)
-    for block, values in _kernel_blocks(machine._kernel, X, rows[active], vectors, rows):
-        out += values.T @ B[active[block]]
-    return out
+def _certify_binary(
+    formulation: Pairs | ChosenPairs | OneVsRest, model: KernelModel, _: Any, training: TrainingSet
+) -> Certificate:
+    bias = formulation.bias if isinstance(formulation, OneVsRest) else "free"
+    problems = [
+        _certify_problem(model, training, score, sign, bias)
+        for score, sign in enumerate(_signs(formulation, model, training))
+    ]
+    return Certificate(
+        primal_objective=float(sum(each.primal_objective for each in problems)),
+        dual_objective=float(sum(each.dual_objective for each in problems)),
+        infeasibility=float(max(each.infeasibility for each in problems)),
+    )
 
 
-def _certify_binary(machine: BinaryMachine, X: Matrix, training: TrainingSet) -> Certificate:
-    n_classes = training.n_classes
-    owner = np.repeat(np.arange(n_classes), machine.n_support_)
-    coefficients = machine._sign(n_classes) * machine.dual_coef_
-    intercepts = machine._sign(n_classes) * machine.intercept_
-    primal = dual = broken = 0.0
-    problems = machine._problems(training.bounds)
-    for p, members in enumerate(machine._members(owner, n_classes)):
-        begin, end, second_begin, second_end, positive_begin, positive_end = problems[p]
-        examples = np.concatenate([np.arange(begin, end), np.arange(second_begin, second_end)])
-        sign = np.where((examples >= positive_begin) & (examples < positive_end), 1.0, -1.0)
-        rows = machine._coefficient_rows(np.full(len(members), p), owner[members], n_classes)
-        values = coefficients[rows, members][:, None]
-        beta = _spread(training, machine.support_[members], values)[examples, 0]
-        expansion = _products(machine, X, training.order[examples], members, values)[:, 0]
-        upper = training.upper[examples]
-        hard = np.isinf(upper)
-        square = float(beta @ expansion)
-        scores, primal_square = _primal_point(
-            machine, X, training.order[examples], slice(p, p + 1), expansion[:, None], square
-        )
-        margins = sign * (scores[:, 0] + intercepts[p])
-        losses = float(upper[~hard] @ np.maximum(0.0, 1.0 - margins[~hard]))
-        bias = getattr(machine, "bias", "free")
-        regularized = bias == "regularized"
-        primal += _soft_or_hard(primal_square + (intercepts[p] ** 2 if regularized else 0.0), losses, margins, hard)
-        dual += float(sign @ beta) - 0.5 * (square + (beta.sum() ** 2 if regularized else 0.0))
-        worst = max(
-            abs(beta.sum()) if bias == "free" else 0.0,
-            float(np.max(-sign * beta)),
-            float(np.max((sign * beta - upper)[~hard], initial=0.0)),
-        )
-        broken = max(broken, worst / _scale(upper, beta))
-    return Certificate(float(primal), float(dual), float(broken))
+def _signs(formulation: Pairs | ChosenPairs | OneVsRest, model: KernelModel, training: TrainingSet) -> Iterator[Floats]:
+    """Yield for each problem the sign of every example, 0 where it takes no part."""
+    labels = training.labels
+    if isinstance(formulation, OneVsRest):
+        positive = [1] if training.n_classes == 2 else range(training.n_classes)
+        for c in positive:
+            yield np.where(labels == c, 1.0, -1.0)
+        return
+    for i, j in model.layout.pairs:  # type: ignore[attr-defined]
+        yield np.where(labels == i, 1.0, np.where(labels == j, -1.0, 0.0))
+
+
+def _certify_problem(
+    model: KernelModel, training: TrainingSet, score: int, signs: Floats, bias: str | None
+) -> Certificate:
+    """Certify one binary problem, on the examples that have a sign."""
+    examples = np.flatnonzero(signs)
+    sign, rows = signs[examples], training.order[examples]
+    members, coefficients = model.score_coefficients(score)
+    values = model.layout.sign * coefficients[:, None]
+    intercept = model.layout.sign * float(model.intercept[score])
+    beta = _spread(training, model.support[members], values)[examples, 0]
+    expansion = _products(model, training.X, rows, members, values)[:, 0]
+    cost_bounds = training.cost_bounds[examples]
+    hard = np.isinf(cost_bounds)
+    square = float(beta @ expansion)
+    columns = slice(score, score + 1)
+    scores, primal_square = _primal_point(model, training.X, rows, columns, expansion[:, None], square)
+    margins = sign * (scores[:, 0] + intercept)
+    losses = float(cost_bounds[~hard] @ np.maximum(0.0, 1.0 - margins[~hard]))
+    regularized = bias == "regularized"
+    primal_square += intercept**2 if regularized else 0.0
+    worst = max(
+        abs(beta.sum()) if bias == "free" else 0.0,
+        float(np.max(-sign * beta)),
+        float(np.max((sign * beta - cost_bounds)[~hard], initial=0.0)),
+    )
+    return Certificate(
+        primal_objective=_soft_or_hard(primal_square, losses, margins, hard),
+        dual_objective=float(sign @ beta) - 0.5 * (square + (beta.sum() ** 2 if regularized else 0.0)),
+        infeasibility=worst / _scale(cost_bounds, beta),
+    )
+
+
+_CERTIFIERS: list[tuple[Any, Callable[..., Certificate]]] = [
+    (Pairs | ChosenPairs | OneVsRest, _certify_binary),
+    (Joint, _certify_joint),
+    (LinearProgram, _certify_linear_program),
+]

@@ -292,7 +292,7 @@ WRONG_USAGE = {
     "frobnicate": "No such command",
     "train": "Missing argument",
     "train --bogus train.svm": "No such option",
-    "train -t 5 train.svm": "-t 5: expected a kernel from 0 to 4",
+    "train -t 9 train.svm": "-t 9: expected a kernel from 0 to 5",
     "train -g abc train.svm": "-g abc: expected a number, auto or scale",
     "train -c abc train.svm": "'-c'",
     "train -s 3 train.svm": "-s 3: polymargin trains classifiers",

@@ -27,8 +27,12 @@ struct Audit {
 inline Audit examine(const BinaryProblem& problem, std::span<const double> upper, const fixtures::Matrix& gram,
                      const BinaryResult& result) {
     std::vector<Index> members;
-    for (const auto& segment : problem.segments) {
-        for (Index g = segment.begin; g < segment.end; ++g) members.push_back(g);
+    std::vector<double> signs(gram.rows, 0.0);
+    for (const auto& range : problem.ranges) {
+        for (Index g = range.begin; g < range.end; ++g) {
+            members.push_back(g);
+            signs[g] = range.sign;
+        }
     }
     std::vector<double> beta(gram.rows, 0.0);
     CHECK(result.support.size() == result.beta.size());
@@ -42,7 +46,7 @@ inline Audit examine(const BinaryProblem& problem, std::span<const double> upper
     Audit a{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
     double lowest_up = std::numeric_limits<double>::infinity(), highest_low = -lowest_up, quadratic = 0.0;
     for (const Index g : members) {
-        const double sign = problem.positive.contains(g) ? 1.0 : -1.0;
+        const double sign = signs[g];
         CHECK(sign * beta[g] >= 0.0 && sign * beta[g] <= upper[g]);
         total += beta[g];
         size += std::abs(beta[g]);
@@ -87,14 +91,25 @@ inline bool same(const BinaryResult& a, const BinaryResult& b) {
            a.objectives.dual == b.objectives.dual && a.held_out == b.held_out;
 }
 
+/// The examples of one range against those of another, which comes later.
+inline BinaryProblem pair(polymargin::Range positive, polymargin::Range negative) {
+    return {{{positive.begin, positive.end, 1.0}, {negative.begin, negative.end, -1.0}}};
+}
+
+/// Some examples against the others of a range.
+inline BinaryProblem against_rest(polymargin::Range positive, polymargin::Range all) {
+    BinaryProblem problem{
+        {{all.begin, positive.begin, -1.0}, {positive.begin, positive.end, 1.0}, {positive.end, all.end, -1.0}}};
+    std::erase_if(problem.ranges, [](const auto& range) { return range.begin == range.end; });
+    return problem;
+}
+
 /// All pairs of `classes` classes of `per_class` examples each; the first class of a pair is positive.
 inline std::vector<BinaryProblem> all_pairs(Index classes, Index per_class) {
     std::vector<BinaryProblem> problems;
     for (Index a = 0; a < classes; ++a) {
         for (Index b = a + 1; b < classes; ++b) {
-            const polymargin::Range first{a * per_class, (a + 1) * per_class},
-                second{b * per_class, (b + 1) * per_class};
-            problems.push_back({.segments = {first, second}, .positive = first});
+            problems.push_back(pair({a * per_class, (a + 1) * per_class}, {b * per_class, (b + 1) * per_class}));
         }
     }
     return problems;
@@ -104,7 +119,7 @@ inline std::vector<BinaryProblem> all_pairs(Index classes, Index per_class) {
 inline std::vector<BinaryProblem> all_rests(Index classes, Index per_class) {
     std::vector<BinaryProblem> problems;
     for (Index a = 0; a < classes; ++a) {
-        problems.push_back({.segments = {{0, classes * per_class}}, .positive = {a * per_class, (a + 1) * per_class}});
+        problems.push_back(against_rest({a * per_class, (a + 1) * per_class}, {0, classes * per_class}));
     }
     return problems;
 }

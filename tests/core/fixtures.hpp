@@ -107,9 +107,10 @@ struct Csr {
 
 /// k(x, y) as the textbook writes it.
 inline double plain_kernel(const KernelSpec& kernel, std::span<const double> x, std::span<const double> y) {
-    double product = 0.0, distance = 0.0;
+    double product = 0.0, distance = 0.0, absolute = 0.0;
     for (std::size_t f = 0; f < x.size(); ++f) {
         product += x[f] * y[f];
+        absolute += std::abs(x[f] - y[f]);
         distance += (x[f] - y[f]) * (x[f] - y[f]);
     }
     switch (kernel.type) {
@@ -119,6 +120,8 @@ inline double plain_kernel(const KernelSpec& kernel, std::span<const double> x, 
             return std::exp(-kernel.gamma * distance);
         case KernelType::sigmoid:
             return std::tanh(kernel.gamma * product + kernel.coef0);
+        case KernelType::laplacian:
+            return std::exp(-kernel.gamma * absolute);
         default:
             return product;
     }

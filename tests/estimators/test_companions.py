@@ -4,6 +4,8 @@ Every example of these problems is there once in each class, so that the classes
 but for rounding. Matrix products round differently for every number of rows.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from reference.data import random_classes
@@ -12,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_methods_sample_order_invariance, check_methods_subset_invariance
 
+import polymargin.decision.votes  # noqa: F401 - the function of that name hides the module
 from polymargin import (
     CrammerSingerSVC,
     LinearProgramSVC,
@@ -21,7 +24,8 @@ from polymargin import (
     UncertaintySVC,
     WestonWatkinsSVC,
 )
-from polymargin.estimators import _machine, one_vs_one
+from polymargin.decision import largest_score
+from polymargin.models import KernelModel
 
 MACHINES = {
     "votes": OneVsOneSVC(),
@@ -118,8 +122,10 @@ def test_scikit_learns_checks_with_kernel_values(name, check):
 
 @pytest.mark.parametrize("name", ["votes", "one-vs-rest", "crammer-singer", "weston-watkins"])
 def test_without_a_second_look_labels_would_depend_on_the_other_rows(name, monkeypatch):
-    for module in (_machine, one_vs_one):
-        monkeypatch.setattr(module, "settled_scores", lambda machine, X, *_: machine._scores_and_sizes(X)[0])
+    for module in (largest_score, sys.modules["polymargin.decision.votes"]):
+        monkeypatch.setattr(
+            module, "settled_scores", lambda model, X, threads, *_, **__: model.raw_scores(X, threads)[0]
+        )
     with pytest.raises(AssertionError):
         assert_alone_as_among_others(*fitted(name, 5, "rbf"))
 
@@ -132,14 +138,19 @@ def test_scores_of_tied_rows_are_the_same_to_the_last_bit(name):
         np.testing.assert_array_equal(machine.decision_function(rows[some]), scores[some])
 
 
-def test_far_rows_are_no_ties():
+def test_far_rows_are_no_ties(monkeypatch):
     """Scores may be tiny because the kernel values are: those have as small errors, and need no second look."""
     X, y = random_classes(3, n=90)
     machine = CrammerSingerSVC(gamma=1.0).fit(X, y)
     far = X + 5.0
     assert np.abs(machine.decision_function(far)).max() < 1e-6
     looked_at = []
-    alone = type(machine)._score_alone
-    machine._score_alone = lambda rows, *rest: looked_at.append(len(rows)) or alone(machine, rows, *rest)
+    alone = KernelModel.scores_alone
+
+    def counted(model, rows, wanted):
+        looked_at.append(len(rows))
+        return alone(model, rows, wanted)
+
+    monkeypatch.setattr(KernelModel, "scores_alone", counted)
     machine.predict(far)
     assert sum(looked_at) < 5

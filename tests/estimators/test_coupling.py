@@ -18,9 +18,9 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.svm import SVC
 
 from polymargin import OneVsOneSVC, certify
-from polymargin.estimators import one_vs_one
+from polymargin.decision import coupling
+from polymargin.formulations import TrainingSet
 from polymargin.formulations.folds import FOLDS, folds_of
-from polymargin.formulations.solution import TrainingSet
 
 
 def coupled(**parameters):
@@ -32,7 +32,7 @@ def folds_in_rows(X, y, random_state=None):
     order = np.argsort(y, kind="stable")
     bounds = np.searchsorted(y[order], np.arange(y.max() + 2))
     folds = np.empty(len(y), dtype=int)
-    folds[order] = folds_of(X, TrainingSet(order, bounds, np.ones(len(y)), np.ones(len(y))), random_state)
+    folds[order] = folds_of(X, TrainingSet(X, order, bounds, np.ones(len(y)), np.ones(len(y))), random_state)
     return folds
 
 
@@ -108,7 +108,7 @@ def test_two_classes_agree_with_scikit_learns_calibration_on_the_same_folds(pair
     split = PredefinedSplit(folds_in_rows(X[::2], y[::2]))
     ours = coupled(C=0.01, tol=1e-6).fit(X[::2], y[::2])
     theirs = CalibratedClassifierCV(SVC(C=0.01, tol=1e-8), cv=split, ensemble=False).fit(X[::2], y[::2])
-    gamma = ours._kernel.gamma  # "scale" is that of all rows here, and of each fold's rows there
+    gamma = ours.model_.kernel.gamma  # "scale" is that of all rows here, and of each fold's rows there
     theirs = theirs.set_params(estimator__gamma=gamma).fit(X[::2], y[::2])
     np.testing.assert_allclose(ours.predict_proba(X[1::2]), theirs.predict_proba(X[1::2]), atol=1e-3)
 
@@ -294,7 +294,7 @@ def test_many_rows_are_coupled_in_parts(monkeypatch):
     X, y = digits(500)
     machine = coupled().fit(X, y)
     whole = machine.predict_proba(X)
-    monkeypatch.setattr(one_vs_one, "_PAIRWISE_AT_ONCE", 45 * 37)
+    monkeypatch.setattr(coupling, "_PAIRWISE_AT_ONCE", 45 * 37)
     np.testing.assert_allclose(machine.predict_proba(X), whole, atol=1e-9)
 
 

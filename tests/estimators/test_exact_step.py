@@ -7,6 +7,7 @@ import pytest
 from polymargin import _core
 
 LOSSES = ["weston-watkins", "crammer-singer"]
+CORE = {"weston-watkins": _core.WestonWatkins(2.0), "crammer-singer": _core.CrammerSinger()}
 
 
 def best_row(loss, gradient, curvature, label, bound, row):
@@ -66,7 +67,7 @@ def test_step_is_the_minimum_of_the_quadratic_program(loss, bound, ties):
         gradient = rng.integers(-2, 3, size=k).astype(float) if ties else 2.0 * rng.normal(size=k)
         curvature = float(rng.uniform(0.1, 3.0))
         row = feasible_row(loss, k, label, bound, rng)
-        ours = _core.exact_step(loss, 2.0, gradient, curvature, label, bound, row)
+        ours = _core.exact_step(CORE[loss], gradient, curvature, label, bound, row)
         theirs = best_row(loss, gradient, curvature, label, bound, row)
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
         assert value(gradient, curvature, row, ours) <= value(gradient, curvature, row, theirs) + 1e-9
@@ -81,7 +82,7 @@ def test_without_curvature_the_step_goes_to_a_corner(loss):
         label = int(rng.integers(k))
         gradient = rng.normal(size=k)
         row = feasible_row(loss, k, label, 1.5, rng)
-        ours = _core.exact_step(loss, 2.0, gradient, 0.0, label, 1.5, row)
+        ours = _core.exact_step(CORE[loss], gradient, 0.0, label, 1.5, row)
         theirs = best_row(loss, gradient, 0.0, label, 1.5, row)
         np.testing.assert_allclose(gradient @ ours, gradient @ theirs, atol=1e-6)
         assert abs(ours.sum()) <= 1e-12
@@ -90,11 +91,11 @@ def test_without_curvature_the_step_goes_to_a_corner(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_without_curvature_or_bound_there_may_be_no_minimum(loss):
     row = np.zeros(3)
-    assert _core.exact_step(loss, 2.0, np.array([0.0, 1.0, -1.0]), 0.0, 0, np.inf, row) is None
-    stays = _core.exact_step(loss, 2.0, np.array([2.0, 1.0, -1.0]), 0.0, 0, np.inf, row)
+    assert _core.exact_step(CORE[loss], np.array([0.0, 1.0, -1.0]), 0.0, 0, np.inf, row) is None
+    stays = _core.exact_step(CORE[loss], np.array([2.0, 1.0, -1.0]), 0.0, 0, np.inf, row)
     np.testing.assert_array_equal(stays, row)
 
 
 def test_wrong_sizes_are_refused():
     with pytest.raises(ValueError, match="for each class"):
-        _core.exact_step("crammer-singer", 1.0, np.zeros(3), 1.0, 3, 1.0, np.zeros(3))
+        _core.exact_step(_core.CrammerSinger(), np.zeros(3), 1.0, 3, 1.0, np.zeros(3))

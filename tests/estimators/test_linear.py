@@ -34,7 +34,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from polymargin import CrammerSingerSVC, OneVsRestSVC, WestonWatkinsSVC, certify
-from polymargin.estimators import _linear
+from polymargin.formulations import linear as _linear
 
 # scikit-learn
 

@@ -1,6 +1,7 @@
 """Linear machines without kernel values: the optimum, agreement with other solvers, an honest gap."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +30,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from polymargin import CrammerSingerSVC, OneVsRestSVC, WestonWatkinsSVC, certify
-from polymargin.estimators import _linear
+from polymargin.formulations import Heuristics
+from polymargin.formulations import linear as _linear
 
 # The optimum
 
@@ -222,9 +224,14 @@ def overlapping(n, seed=0):
 def without_newton(machine):
     """Return the machine as it was in the paper."""
     Machine = type(machine)
-    return type(Machine.__name__, (Machine,), {"_heuristics": {**Machine._heuristics, "newton": False}})(
-        **machine.get_params()
-    )
+
+    class Paper(Machine):
+        @property
+        def formulation(self):
+            return replace(super().formulation, heuristics=Heuristics(newton=False))
+
+    Paper.__name__ = Machine.__name__
+    return Paper(**machine.get_params())
 
 
 @every_machine

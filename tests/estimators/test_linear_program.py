@@ -12,10 +12,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LinearProgramSVC, WestonWatkinsSVC, certify
-from polymargin.kernels.gram import gram_of
-from polymargin.kernels.kernel import Kernel
 from polymargin.selection import regularization_path
-from polymargin.solvers import linear_program as _linear_program
+from polymargin.solvers import LinearProgramSettings
+from polymargin.solvers import linear_program as solver
 
 KERNELS = {
     "rbf": {"gamma": 0.3},
@@ -76,9 +75,8 @@ def test_both_kinds_of_data_sets_are_among_those():
 def test_many_small_rounds_lead_to_the_same_optimum(C, monkeypatch):
     X, y = digits(250)
     at_once = LinearProgramSVC(C).fit(X, y)
-    monkeypatch.setattr(_linear_program, "_MOST_PAIRS", 0)  # a fifth and a twenty-fifth of the examples are left
-    monkeypatch.setattr(_linear_program, "_MOST_COLUMNS", 0)
-    monkeypatch.setattr(_linear_program, "_FIRST", 1)
+    few = LinearProgramSettings(max_pairs=0, max_columns=0, first_examples=1)
+    monkeypatch.setattr(solver, "DEFAULT_SETTINGS", few)  # a fifth and a twenty-fifth of the examples are left
     slowly = LinearProgramSVC(C).fit(X, y)
     assert slowly.primal_objective_ == pytest.approx(at_once.primal_objective_, rel=1e-8)
     np.testing.assert_allclose(slowly.decision_function(X), at_once.decision_function(X), atol=1e-6)
@@ -102,25 +100,6 @@ def test_the_bounds_hold_whenever_the_fit_ends(C, max_iter):
     assert checked.infeasibility < 1e-9
     assert checked.dual == pytest.approx(machine.dual_objective_)
     assert checked.primal == pytest.approx(machine.primal_objective_)
-
-
-def test_every_round_narrows_the_bounds(monkeypatch):
-    bounds = []
-    following = _linear_program._Rounds.next
-
-    def watched(self, target):
-        status = following(self, target)
-        bounds.append((self.best.dual, self.best.primal))
-        return status
-
-    monkeypatch.setattr(_linear_program._Rounds, "next", watched)
-    X, y = digits(300)
-    LinearProgramSVC().fit(X, y)
-    lower, upper = np.array(bounds).T
-    assert len(bounds) > 3
-    assert (np.diff(lower) >= 0).all()
-    assert (np.diff(upper) <= 0).all()
-    assert (lower <= upper * (1 + 1e-12)).all()
 
 
 def test_a_loose_tolerance_ends_earlier_and_is_kept():
@@ -308,31 +287,3 @@ def test_fewer_coefficients_than_the_quadratic_machine(data):
     many = WestonWatkinsSVC(np.inf, gamma=0.3, bias="free").fit(X, y)
     assert few.score(X, y) == many.score(X, y) == 1.0
     assert len(few.support_) < len(many.support_)
-
-
-def test_a_callback_may_stop_it():
-    X, y = digits(300)
-    called = []
-
-    def progress(done, total, iterations, gap, answer=None):
-        called.append((done, total, iterations, gap))
-        return len(called) < 2
-
-    machine = LinearProgramSVC()
-    training = machine._training_set(y, np.arange(10), None)
-    gram = gram_of(Kernel("rbf", 0.1, 0.0, 3), X, training.order, 10**8, 1)
-    raw = _linear_program.solve_linear_program(
-        gram,
-        training,
-        None,
-        budget_bytes=10**8,
-        threads=1,
-        tolerance=1e-3,
-        max_iterations=-1,
-        time_limit=np.inf,
-        progress=progress,
-    )
-    assert raw["status"] == "stopped"
-    assert len(called) == 2
-    assert called[1][3] == pytest.approx(raw["violation"])
-    assert raw["dual"] <= raw["primal"]

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from polymargin import OneVsOneSVC, UncertaintySVC, certify
 from polymargin.decision import ColumnDistances, column_scores, pair_list
-from polymargin.estimators import uncertainty
+from polymargin.formulations import chosen_pairs
 
 DATA = {"iris": iris, "wine": wine, "digits": lambda: digits(500), "overlapping": lambda: overlapping(n=400)}
 ALL_PROBES = 10**6
@@ -111,9 +111,9 @@ def test_a_tie_goes_to_the_smaller_index():
 def test_probes_give_the_same_answers_without_room_for_their_kernel_values(monkeypatch):
     X, y = digits(500)
     roomy = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
-    monkeypatch.setattr(uncertainty, "_SHARE_OF_PROBES", 1e-4)  # of the memory, which is enough for some
+    monkeypatch.setattr(chosen_pairs, "_SHARE_OF_PROBES", 1e-4)  # of the memory, which is enough for some
     tight = UncertaintySVC(min_distance=np.inf, answers="margins", cache_size=10).fit(X, y)
-    monkeypatch.setattr(uncertainty, "_SHARE_OF_PROBES", 0.0)
+    monkeypatch.setattr(chosen_pairs, "_SHARE_OF_PROBES", 0.0)
     none = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
     assert roomy.n_kernel_evaluations_ < none.n_kernel_evaluations_
     for other in (tight, none):
@@ -247,7 +247,7 @@ def test_kernel_values_of_a_class_serve_all_its_pairs():
     machine = UncertaintySVC(max_pairs=1.0, min_distance=np.inf, probe_size=1).fit(X, y)
     of_class = np.bincount(y)
     within, between = (of_class * (of_class + 1) // 2).sum(), (np.sum(of_class) ** 2 - (of_class**2).sum())
-    probes = 4 * sum(len(machine._pair(p)[0]) for p in range(6))
+    probes = 4 * sum(len(machine.model_.terms(p)[0]) for p in range(6))
     assert machine.n_kernel_evaluations_ <= within + between + probes
 
 

@@ -364,7 +364,7 @@ def test_thousands_of_classes_are_counted_in_64_bits_and_what_does_not_fit_is_re
     machine = polymargin.CrammerSingerSVC(kernel="linear").fit(X, y)
     assert machine.decision_function(X[:3]).shape == (3, k)
     assert pair_index(np.int64(99_998), np.int64(99_999), 100_000) == 100_000 * 99_999 // 2 - 1
-    monkeypatch.setattr("polymargin.estimators._pairs.available_bytes", lambda: 8 * 2**30)
+    monkeypatch.setattr("polymargin.models.layout.available_bytes", lambda: 8 * 2**30)
     many = np.arange(100_000) % 50_000
     with pytest.raises(MemoryError, match=r"1,249,975,000 pairs.*use OneVsRestSVC"):
         OneVsOneSVC().fit(np.zeros((len(many), 1)), many)

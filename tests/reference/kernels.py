@@ -10,6 +10,7 @@ def kernel_matrix(A, B, kernel="rbf", *, gamma=1.0, degree=3, coef0=0.0):
     poly        ``(gamma <a, b> + coef0) ** degree``
     rbf         ``exp(-gamma |a - b|^2)``
     sigmoid     ``tanh(gamma <a, b> + coef0)``
+    laplacian   ``exp(-gamma |a - b|_1)``
     """
     A = np.asarray(A, dtype=np.float64)
     B = np.asarray(B, dtype=np.float64)
@@ -21,6 +22,8 @@ def kernel_matrix(A, B, kernel="rbf", *, gamma=1.0, degree=3, coef0=0.0):
         return np.tanh(gamma * (A @ B.T) + coef0)
     if kernel == "rbf":
         return np.stack([np.exp(-gamma * ((row - B) ** 2).sum(axis=1)) for row in A])
+    if kernel == "laplacian":
+        return np.stack([np.exp(-gamma * np.abs(row - B).sum(axis=1)) for row in A])
     raise ValueError(f"no such kernel: {kernel!r}")
 
 

@@ -20,7 +20,8 @@ from polymargin import (
     UncertaintySVC,
     WestonWatkinsSVC,
 )
-from polymargin.selection import KernelSearchCV, _family
+from polymargin.selection import KernelSearchCV
+from polymargin.selection import kernel_matrices as _family
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 KERNELS = ["linear", "rbf", "poly", "sigmoid", polynomial_kernel]
@@ -88,7 +89,7 @@ def test_a_matrix_beside_other_kernels():
 def test_matrices_of_a_batch_share_no_memory_and_spare_ones_are_used_again():
     X, _ = data()
     kernels = [_family.Kernel(kind, gamma, 0.0, 2) for kind in ("linear", "rbf", "poly") for gamma in (0.1, 1.0)]
-    family = _family.KernelFamily(X, [(kernel, 1.0, 1e-3) for kernel in kernels])
+    family = _family.KernelMatrices(X, [(kernel, 1.0, 1e-3) for kernel in kernels])
     first = family.matrices(kernels[1:])
     assert not any(np.shares_memory(a, b) for at, a in enumerate(first) for b in first[:at])
     again = family.matrices(kernels[2:4])

@@ -9,8 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polymargin import CrammerSingerSVC, OneVsOneSVC
+from polymargin.formulations import Pairs
 from polymargin.selection import KernelSearchCV
-from polymargin.selection._rate import RateScorer, last_step, rate
+from polymargin.selection.rate import RateScorer, last_step, rate
 
 GRID = {"C": [8.0, 0.5, 64.0], "gamma": [0.02, 0.5]}
 FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -25,7 +26,7 @@ def test_decisions_on_the_same_fit_are_measured_at_once(monkeypatch):
     decisions = ["votes", "dag", "adag"]
     scoring = {decision: RateScorer(decision) for decision in decisions}
     together = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, scoring=scoring, refit=False).fit(X, y)
-    monkeypatch.setattr(OneVsOneSVC, "_costs_at_once", lambda self: False)
+    monkeypatch.setattr(Pairs, "is_family", False)
     apart = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, scoring=scoring, refit=False).fit(X, y)
     rates = []
     for decision in decisions:

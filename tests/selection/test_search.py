@@ -20,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
-from polymargin.estimators import _cost_path
-from polymargin.estimators._cost_path import classes_for_costs
-from polymargin.selection import KernelSearchCV, _evaluation, _family, hsu_lin_grid
+from polymargin.formulations import CostFamily, PrimalSoftmax
+from polymargin.formulations import family as cost_family
+from polymargin.selection import KernelSearchCV, hsu_lin_grid
+from polymargin.selection import kernel_matrices as _family
 
 MACHINES = [
     OneVsOneSVC(),
@@ -247,11 +248,13 @@ def test_weights_of_classes_are_those_of_the_training_part(machine):
 def test_all_costs_and_folds_of_a_kernel_are_one_call(machine, monkeypatch):
     calls = []
 
-    def counted(machine, decisions, K, y, divisions, costs, *rest):
-        calls.append((len(divisions), list(costs)))
-        return classes_for_costs(machine, decisions, K, y, divisions, costs, *rest)
+    decided = CostFamily.decided
 
-    monkeypatch.setattr(_evaluation, "classes_for_costs", counted)
+    def counted(family, divisions, *rest):
+        calls.append((len(divisions), list(family._costs)))
+        return decided(family, divisions, *rest)
+
+    monkeypatch.setattr(CostFamily, "decided", counted)
     X, y = overlapping(n=200)
     KernelSearchCV(machine, GRID, cv=FOLDS, refit=False).fit(X, y)
     assert calls == [(4, [0.5, 8.0, 64.0])] * 2
@@ -260,8 +263,8 @@ def test_all_costs_and_folds_of_a_kernel_are_one_call(machine, monkeypatch):
 def test_solutions_that_take_much_memory_are_made_fold_by_fold(monkeypatch):
     X, y = overlapping(n=200)
     together = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, refit=False).fit(X, y)
-    monkeypatch.setattr(_cost_path, "_SOLUTION_BYTES", 1)
-    monkeypatch.setattr(_cost_path, "_SCORES_AT_ONCE", 1)
+    monkeypatch.setattr(cost_family, "_SOLUTION_BYTES", 1)
+    monkeypatch.setattr(cost_family, "_SCORES_AT_ONCE", 1)
     apart = KernelSearchCV(OneVsOneSVC(), GRID, cv=FOLDS, refit=False).fit(X, y)
     for name in (f"split{fold}_test_score" for fold in range(4)):
         np.testing.assert_array_equal(together.cv_results_[name], apart.cv_results_[name])
@@ -276,7 +279,7 @@ def test_a_share_is_held_out_once_by_class():
 
 def test_distances_are_computed_once_and_each_kernel_once(monkeypatch):
     counted = {"distances": 0, "kernels": 0}
-    distances, made = _family.half_distances, _family.KernelFamily._made
+    distances, made = _family.squared_distances, _family.KernelMatrices._made
 
     def count_distances(*arguments):
         counted["distances"] += 1
@@ -286,8 +289,8 @@ def test_distances_are_computed_once_and_each_kernel_once(monkeypatch):
         counted["kernels"] += 1
         return made(*arguments)
 
-    monkeypatch.setattr(_family, "half_distances", count_distances)
-    monkeypatch.setattr(_family.KernelFamily, "_made", count_kernels)
+    monkeypatch.setattr(_family, "squared_distances", count_distances)
+    monkeypatch.setattr(_family.KernelMatrices, "_made", count_kernels)
     X, y = overlapping(n=200)
     KernelSearchCV(OneVsOneSVC(), {"C": [1, 2, 4], "gamma": [0.1, 0.2, 0.3], "decision": ["votes", "dag"]}).fit(X, y)
     assert counted == {"distances": 1, "kernels": 3}
@@ -361,13 +364,13 @@ def test_a_fit_under_way_in_a_thread_ends_soon_after_ctrl_c():
 
 def test_stored_values_are_as_exact_as_the_costs_need(monkeypatch):
     stored = []
-    made = _family.KernelFamily._made
+    made = _family.KernelMatrices._made
 
     def spied(family, kernel):
         stored.append(family.dtype)
         return made(family, kernel)
 
-    monkeypatch.setattr(_family.KernelFamily, "_made", spied)
+    monkeypatch.setattr(_family.KernelMatrices, "_made", spied)
     X, y = digits(300)
     KernelSearchCV(CrammerSingerSVC(), {"C": [1.0], "gamma": [0.1]}, cv=FOLDS, refit=False).fit(X, y)
     # Now kernel values differ from 1 by less than single precision tells apart.
@@ -378,13 +381,13 @@ def test_stored_values_are_as_exact_as_the_costs_need(monkeypatch):
 
 def test_features_are_made_once_for_all_costs(monkeypatch):
     made = []
-    features = SoftmaxSVC._features
+    features = PrimalSoftmax._features
 
-    def counted(machine, X, *rest):
-        made.append((machine.rank, len(X)))
-        return features(machine, X, *rest)
+    def counted(formulation, X, *rest):
+        made.append((formulation.rank, len(X)))
+        return features(formulation, X, *rest)
 
-    monkeypatch.setattr(SoftmaxSVC, "_features", counted)
+    monkeypatch.setattr(PrimalSoftmax, "_features", counted)
     X, y = iris()
     grid = GRID | {"rank": [5, 20]}
     KernelSearchCV(SoftmaxSVC(), grid, cv=0.3, refit=False).fit(X, y)

@@ -11,7 +11,8 @@ from reference.linear_program import linear_program
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LinearProgramSVC, certify
-from polymargin.solvers import linear_program as _linear_program
+from polymargin.solvers import LinearProgramSettings
+from polymargin.solvers import linear_program as solver
 
 DATA = {
     "iris": iris,
@@ -26,12 +27,13 @@ KERNELS = {
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.1},
 }
 
+AT_ONCE = LinearProgramSettings(exact_examples=0, overlap=0.0)
+
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Small programs, too, go to the interior point method after one round."""
-    monkeypatch.setattr(_linear_program, "_SMALL", 0)
-    monkeypatch.setattr(_linear_program, "_OVERLAPPING", 0.0)
+    monkeypatch.setattr(solver, "DEFAULT_SETTINGS", AT_ONCE)
 
 
 @pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
@@ -49,8 +51,7 @@ def test_the_optimum_of_the_whole_program(data, kernel, C, at_once):
 def test_coefficients_that_are_zero_in_the_solution_are_zero(monkeypatch):
     X, y = digits(300)
     vertex = LinearProgramSVC().fit(X, y)
-    monkeypatch.setattr(_linear_program, "_SMALL", 0)
-    monkeypatch.setattr(_linear_program, "_OVERLAPPING", 0.0)
+    monkeypatch.setattr(solver, "DEFAULT_SETTINGS", AT_ONCE)
     machine = LinearProgramSVC().fit(X, y)
     assert (vertex.solver_used_, machine.solver_used_) == ("highs", "interior-point")
     assert len(machine.support_) <= 1.1 * len(vertex.support_)

@@ -7,7 +7,7 @@ from reference.softmax import objective as plain_objective
 from reference.softmax import softmax_loss
 from scipy import sparse
 
-from polymargin.solvers import Objective, OneVsRestLoss, SoftmaxLoss, class_factor, minimize
+from polymargin.solvers import Limits, Objective, OneVsRestLoss, SoftmaxLoss, class_factor, minimize
 from polymargin.support.blocks import row_blocks
 
 LOSSES = {
@@ -31,8 +31,7 @@ def make(loss, free_bias=True, n=60, factor=None, container=np.asarray, blocks=N
 
 
 def solve(objective, **options):
-    given = {"tolerance": 1e-10, "polish": False, "max_iterations": -1, "time_limit": np.inf, "progress": None}
-    return minimize(objective, np.zeros(objective.size), **(given | options))
+    return minimize(objective, np.zeros(objective.size), Limits(**{"tolerance": 1e-10} | options))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -119,6 +118,6 @@ def test_limits_end_the_search_and_keep_the_best_point():
         assert outcome.status == status
         assert outcome.dual <= outcome.primal <= objective.value_and_gradient(np.zeros(objective.size))[0]
     calls = []
-    stopped = solve(objective, progress=lambda *state, outcome=None: calls.append(state) or len(calls) < 3)
+    stopped = solve(objective, progress=lambda *state: calls.append(state) or len(calls) < 3)
     assert stopped.status == "stopped"
     assert len(calls) == 3

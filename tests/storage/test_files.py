@@ -11,7 +11,7 @@ from reference.data import iris
 
 from polymargin import OneVsOneSVC, load_model, save_model
 from polymargin.storage import export_libsvm, import_libsvm
-from polymargin.storage._files import replace_whole
+from polymargin.storage.files import replace_whole
 
 # A process that imports once, and for every way to die has a child that dies in that way while it saves.
 DYING = """
@@ -19,7 +19,8 @@ import os, resource, signal, sys
 from pathlib import Path
 import numpy as np
 from polymargin import OneVsOneSVC, load_model, save_model
-from polymargin.storage import _files, export_libsvm, import_libsvm
+from polymargin.storage import export_libsvm, import_libsvm
+from polymargin.storage import files as _files
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -22,7 +22,7 @@ from polymargin import (
     SoftmaxSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
-    machines,
+    estimators,
 )
 from polymargin.storage import register_onnx_converters
 
@@ -161,8 +161,8 @@ def test_several_machines_in_one_graph():
 def test_every_public_machine_is_registered():
     from skl2onnx._supported_operators import sklearn_operator_name_map
 
-    for name in machines.__all__:
-        assert sklearn_operator_name_map[getattr(machines, name)] == f"Polymargin{name}"
+    for name in estimators.__all__:
+        assert sklearn_operator_name_map[getattr(estimators, name)] == f"Polymargin{name}"
 
 
 def test_what_has_no_graph_is_refused(monkeypatch):

@@ -1,6 +1,7 @@
 """ONNX graphs: onnxruntime gives the labels, probabilities and scores of the machine."""
 
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -102,7 +103,7 @@ def test_single_precision_rounds_the_input_and_the_results_alone(name, k, tmp_pa
 def test_probabilities_of_many_classes_and_of_sure_pairs(k, tmp_path):
     X, y = make_blobs(12 * k, n_features=6, centers=k, center_box=(-4, 4), random_state=k)
     machine = OneVsOneSVC(decision="coupling", C=10.0).fit(X, y)
-    machine.probA_ *= 20.0
+    machine.probA_ = 20.0 * machine.probA_
     assert machine.predict_proba(X).min() < 1e-7
     agrees(machine, np.vstack([X, 5 * X]), tmp_path)
 
@@ -148,7 +149,7 @@ def test_ties_of_an_imported_machine(tmp_path):
     X, y = random_classes(6, n=300, n_features=3, seed=1)
     machine = OneVsOneSVC(kernel="linear").fit(X, y)
     before = machine.predict(X)
-    machine._tie_order = np.array([5, 3, 1, 0, 2, 4])
+    machine.model_ = replace(machine.model_, class_order=np.array([5, 3, 1, 0, 2, 4]))
     assert (machine.predict(X) != before).any()
     agrees(machine, X, tmp_path)
 

@@ -11,7 +11,8 @@
 
 namespace polymargin {
 
-/// Kernel values in blocks: K[rows, columns] by one matrix product and one fused pass of the kernel function.
+/// Kernel values in blocks: what the kernel reads, by one matrix product if it can be, and one fused pass of the kernel
+/// function.
 /// Rows and columns may be two sets of points (prediction) or the same (training). Threads share an engine.
 template <class Real>
 class KernelEngine {
@@ -22,6 +23,9 @@ class KernelEngine {
     /// `out[i][j] = k(rows[which[i]], columns[range.begin + j])`: one pointer for each row asked for.
     void block(std::span<const Index> which, Range range, std::span<Real* const> out) const;
 
+    /// The same before the kernel function, for kernels that read sums over features.
+    void feature_sums(std::span<const Index> which, Range range, std::span<Real* const> out) const;
+
     [[nodiscard]] const KernelSpec& kernel() const { return kernel_; }
     [[nodiscard]] const Points<Real>& row_points() const { return rows_; }
     [[nodiscard]] const Blas& blas() const { return blas_; }
@@ -31,16 +35,22 @@ class KernelEngine {
   private:
     /// Memory of one block, handed from block to block so that it is allocated once for each thread.
     struct Scratch {
-        Buffer<Real> products;  ///< scalar products, rows x columns of the block
-        Buffer<Real> rows;      ///< the gathered rows
-        Buffer<Real> columns;   ///< the gathered columns, when the points are not copied
-        Buffer<Real> expanded;  ///< sparse rows spread out, features x lanes; zero between uses
+        Buffer<Real> inputs;   ///< scalar products or sums over features, rows x columns of the block
+        Buffer<Real> rows;     ///< the gathered rows
+        Buffer<Real> columns;  ///< the gathered columns, when the points are not copied
+        Buffer<Real> panel;    ///< some rows side by side, features x lanes; of sparse rows zero between uses
+        Buffer<Real> sums;     ///< sums of a panel, columns x lanes
     };
     [[nodiscard]] std::unique_ptr<Scratch> borrow() const;
     void give_back(std::unique_ptr<Scratch> scratch) const;
 
+    void compute_inputs(std::span<const Index> which, Range range, Scratch& scratch) const;
     void products_dense(std::span<const Index> which, Range range, Scratch& scratch) const;
     void products_csr(std::span<const Index> which, Range range, Scratch& scratch) const;
+    void sums_dense(std::span<const Index> which, Range range, Scratch& scratch) const;
+    void sums_csr(std::span<const Index> which, Range range, Scratch& scratch) const;
+    template <class Work>
+    void for_panels(std::span<const Index> which, Scratch& scratch, const Work& work, Index width) const;
     void copy_precomputed(std::span<const Index> which, Range range, std::span<Real* const> out) const;
 
     KernelSpec kernel_;

@@ -168,7 +168,7 @@ Index Points<Real>::copy_bytes(const DataView& data, Index points) {
 
 std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel,
                            const Workers& workers) {
-    return kernel.type == KernelType::rbf ? centre(data, order, workers) : std::vector<double>();
+    return kernel.is_translation_invariant() ? centre(data, order, workers) : std::vector<double>();
 }
 
 std::vector<double> centre(const DataView& data, std::span<const Index> order, const Workers& workers) {

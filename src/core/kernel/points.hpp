@@ -16,7 +16,7 @@ namespace polymargin {
 template <class Real>
 class Points {
   public:
-    /// `shift` is subtracted from every dense point (RBF does not change, and its distances lose fewer digits).
+    /// `shift` is subtracted from every dense point: where that changes no kernel value, fewer digits are lost.
     /// Throws std::invalid_argument, naming row and column, when a squared length overflows double precision.
     /// After a stop request the points are incomplete and must not be used.
     Points(const DataView& data, std::vector<Index> order, std::vector<double> shift, bool copy,
@@ -54,7 +54,7 @@ class Points {
     double max_norm_ = 0.0;
 };
 
-/// The mean of the listed rows when that helps the kernel (RBF on dense data), else nothing.
+/// The mean of the listed rows when that helps the kernel (of differences, on dense data), else nothing.
 [[nodiscard]] std::vector<double> centre(const DataView& data, std::span<const Index> order, const KernelSpec& kernel,
                                          const Workers& workers = {});
 

@@ -2,12 +2,12 @@
 
 #include <optional>
 
-#include "machine/train_together.hpp"
+#include "machine/train_joint.hpp"
 
 namespace polymargin {
 
-/// A point to start an all-together machine from.
-struct TogetherStart {
+/// A point to start a joint machine from.
+struct JointStart {
     std::vector<Index> support;
     std::vector<double> rows, bias;
 };
@@ -17,7 +17,7 @@ struct TogetherStart {
 /// the larger C. Nothing for another kernel, for few examples, or where memory does not allow it. A start that the
 /// problem comes with is where the linear machine starts.
 template <class Real>
-[[nodiscard]] std::optional<TogetherStart> low_rank_start(const TogetherProblem& problem, GramStore<Real>& store,
-                                                          const Blas& blas, Control& control);
+[[nodiscard]] std::optional<JointStart> low_rank_start(const JointProblem& problem, GramStore<Real>& store,
+                                                       const Blas& blas, Control& control);
 
 }  // namespace polymargin

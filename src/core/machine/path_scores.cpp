@@ -33,12 +33,7 @@ void check(const PrecomputedView& matrix, std::span<const Index> order, std::spa
     if (!within(rows, matrix.rows) || !within(order, matrix.columns)) {
         throw std::invalid_argument("the kernel matrix lacks a row or column");
     }
-    for (const BinaryProblem& problem : solution.problems) {
-        for (const Range s : problem.segments) {
-            if (s.begin < 0 || s.end > std::ssize(order))
-                throw std::invalid_argument("a problem has too many examples");
-        }
-    }
+    check_within(solution.problems, std::ssize(order));
     if (std::ssize(out) != values * std::ssize(rows))
         throw std::invalid_argument("out must have a place for each score");
 }
@@ -71,10 +66,11 @@ struct Segment {
     std::vector<Index> problems;
 };
 
-std::vector<Segment> segments_of(std::span<const BinaryProblem> problems) {
+std::vector<Segment> shared_segments(std::span<const BinaryProblem> problems, Index examples) {
     std::vector<Segment> segments;
+    const auto ranges = segments_of(problems, examples);
     for (Index p = 0; p < std::ssize(problems); ++p) {
-        for (const Range range : problems[p].segments) {
+        for (const Range range : ranges[p]) {
             auto found = std::ranges::find(segments, range, &Segment::range);
             if (found == segments.end()) found = segments.insert(found, {range, {}});
             found->problems.push_back(p);
@@ -152,7 +148,7 @@ void path_scores(const PrecomputedView& matrix, std::span<const Index> order, st
                  const PathSolution& solution, std::span<double> out, const Blas& blas, const Workers& workers) {
     check(matrix, order, rows, solution, out);
     const Index count = std::ssize(rows), costs = solution.costs(), problems = std::ssize(solution.problems);
-    const auto segments = segments_of(solution.problems);
+    const auto segments = shared_segments(solution.problems, std::ssize(order));
     const SupportVectors vectors(solution.support, std::ssize(order));
     const auto score = [&](Range part) {
         Tile tile(matrix, order, rows.subspan(part.begin, part.size()), vectors);

@@ -13,7 +13,7 @@ namespace polymargin {
 /// Binary problems solved for a path of costs: the coefficients of cost c and problem p are entries
 /// `[starts[c * problems + p], starts[c * problems + p + 1])` of `support` and `beta`.
 struct PathSolution {
-    std::vector<BinaryProblem> problems;
+    std::span<const BinaryProblem> problems;
     std::span<const Index> starts;
     std::span<const Index> support;  ///< examples in the engine's numbering
     std::span<const double> beta;

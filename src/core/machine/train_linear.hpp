@@ -1,38 +1,35 @@
 #pragma once
 
-#include <variant>
 #include <vector>
 
 #include "kernel/data.hpp"
-#include "machine/train_together.hpp"
-#include "problem/one_vs_rest.hpp"
-#include "solver/sequential_dual.hpp"
+#include "problem/bias.hpp"
+#include "problem/losses.hpp"
+#include "solver/linear_task.hpp"
 #include "support/blas.hpp"
 
 namespace polymargin {
 
-/// The losses of linear machines.
-using LinearLoss = std::variant<WestonWatkins, CrammerSinger, OneVsRest>;
-
 enum class LinearMethod {
     sequential_dual,
-    exponentiated_gradient,  ///< Crammer-Singer alone, no free bias, no warm start
+    exponentiated_gradient,  ///< for losses on a simplex, no free bias, no warm start
 };
 
 struct LinearRequest {
     LinearMethod method = LinearMethod::sequential_dual;
     DataView data;
-    LinearLoss loss;
+    AnyLoss loss;
     BiasKind bias = BiasKind::none;
-    std::vector<Index> order;   ///< rows of `data` that take part
-    std::vector<Index> labels;  ///< class of each
-    std::vector<double> upper;  ///< C_i of each, positive and finite
+    std::vector<Index> order;         ///< rows of `data` that take part
+    std::vector<Index> labels;        ///< class of each
+    std::vector<double> cost_bounds;  ///< C_i of each, positive and finite
     Index classes = 0;
     std::vector<Index> start_support;  ///< a warm start: examples, ascending,
     std::vector<double> start_rows;    ///< their rows of coefficients,
     std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
     double gap = 1e-3;                 ///< stop when the relative duality gap is at most this
     SequentialSettings settings;
+    LinearSettings tuning;
     int threads = 1;
 };
 
@@ -42,8 +39,8 @@ struct LinearReport {
     std::vector<Index> starts;      ///< the coefficients of example i are [starts[i], starts[i + 1])
     std::vector<Index> columns;
     std::vector<double> coefficients;
-    MulticlassObjectives objectives;
-    double violation = 0.0;
+    MulticlassObjectives objectives;  ///< their `gap()` is what training goes by
+    double violation = 0.0;     ///< of the worst example, by the scores of the weights, as `Decomposition` measures it
     std::vector<Index> visits;  ///< to examples, for each class
     Status status = Status::converged;
     bool single_precision = false;

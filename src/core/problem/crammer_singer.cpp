@@ -2,41 +2,12 @@
 
 #include <algorithm>
 
-#include "support/multiversion.hpp"
-
 namespace polymargin {
 namespace {
 
 static_assert(MulticlassLoss<CrammerSinger>);
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-POLYMARGIN_MULTIVERSION void strip_violations(const ExampleStrip& strip, double* out) {
-    constexpr Index lanes = 64;
-    double highest[lanes], lowest[lanes];
-    for (Index start = 0; start < strip.count; start += lanes) {
-        const Index count = std::min(lanes, strip.count - start);
-        const Index* label = strip.labels + start;
-        const double* bound = strip.bounds + start;
-        std::fill_n(highest, count, -kInfinity);
-        std::fill_n(lowest, count, kInfinity);
-        for (Index m = 0; m < strip.gradient.classes; ++m) {
-            const double* g = strip.gradient.row(m) + start;
-            const double* b = strip.beta.row(m) + start;
-            for (Index i = 0; i < count; ++i) {
-                const double limit = label[i] == m ? bound[i] : 0.0;
-                const double bottom = b[i] < limit ? g[i] : kInfinity;
-                highest[i] = g[i] > highest[i] ? g[i] : highest[i];
-                lowest[i] = bottom < lowest[i] ? bottom : lowest[i];
-            }
-        }
-        // A row whose every variable is at its limit has none that may grow: lowest is infinite.
-        for (Index i = 0; i < count; ++i) {
-            const double size = highest[i] - lowest[i];
-            out[start + i] = size > 0.0 ? size : 0.0;
-        }
-    }
-}
 
 }  // namespace
 
@@ -46,10 +17,6 @@ double CrammerSinger::loss(std::span<const double> scores, Index label) const {
         if (m != label) rival = std::max(rival, scores[m]);
     }
     return std::max(0.0, 1.0 + rival - scores[label]);
-}
-
-void CrammerSinger::violations(const ExampleStrip& strip, double* out) const {
-    strip_violations(strip, out);
 }
 
 void CrammerSinger::make_feasible(const Example& example, std::span<double> beta) const {
@@ -67,14 +34,14 @@ void CrammerSinger::make_feasible(const Example& example, std::span<double> beta
     beta[example.label] = sum;
 }
 
-bool CrammerSinger::at_rest(std::span<const double> beta, const Example& example) const {
+bool CrammerSinger::at_vertex(std::span<const double> beta, const Example& example) const {
     Index used = 0;
     for (Index m = 0; m < std::ssize(beta); ++m) used += m != example.label && beta[m] < 0.0;
     return used == 0 || (used == 1 && !(beta[example.label] < example.bound));
 }
 
-std::vector<Exchange> CrammerSinger::exchanges(std::span<const double> beta, const Example& example) const {
-    std::vector<Exchange> free;
+std::vector<Direction> CrammerSinger::directions(std::span<const double> beta, const Example& example) const {
+    std::vector<Direction> free;
     // At the limit of the sum the wrong classes exchange with the first of them, else with the right one.
     const bool full = !(beta[example.label] < example.bound);
     Index partner = full ? -1 : example.label;
@@ -89,7 +56,8 @@ std::vector<Exchange> CrammerSinger::exchanges(std::span<const double> beta, con
     return free;
 }
 
-double CrammerSinger::room(std::span<const double> beta, std::span<const double> change, const Example& example) const {
+double CrammerSinger::max_step(std::span<const double> beta, std::span<const double> change,
+                               const Example& example) const {
     double share = kInfinity;
     for (Index m = 0; m < std::ssize(beta); ++m) {
         const double limit = m == example.label ? example.bound : 0.0;

@@ -4,31 +4,33 @@
 
 namespace polymargin {
 
-/// Crammer and Singer's loss, H&L (16): `max_m (s_m + [m != y]) - s_y`.
+/// Crammer and Singer's loss, Hsu & Lin (16): `max_m (s_m + [m != y]) - s_y`.
 ///
-/// Dual, H&L (17): `B_m <= 0` for the wrong classes, `B_y <= C`. The violation of a row is H&L (21): the highest
-/// gradient minus the lowest among the variables that may grow.
+/// Dual, Hsu & Lin (17): `B_m <= 0` for the wrong classes, `B_y <= C`. The violation of a row is Hsu & Lin (21): the
+/// highest gradient minus the lowest among the variables that may grow.
 class CrammerSinger {
   public:
-    static constexpr bool kCoupled = true;
+    static constexpr bool kRowsSumToZero = true;
+    static constexpr bool kConjugate = false;
+    static constexpr bool kSimplex = true;
 
-    [[nodiscard]] double offset(bool own) const { return own ? -1.0 : 0.0; }
+    [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -1.0, .others = 0.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, 1.0);
     }
     [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? bound : 0.0); }
     [[nodiscard]] bool may_fall(double, bool, double) const { return true; }
-    void violations(const ExampleStrip& strip, double* out) const;
+    [[nodiscard]] double violation(const RowExtremes& row) const { return row.highest - row.lowest; }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
         return exact_step(gradient, curvature, example.label, {.most = example.bound}, beta);
     }
     void make_feasible(const Example& example, std::span<double> beta) const;
-    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const;
-    [[nodiscard]] std::vector<Exchange> exchanges(std::span<const double> beta, const Example& example) const;
-    [[nodiscard]] double room(std::span<const double> beta, std::span<const double> change,
-                              const Example& example) const;
+    [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;
+    [[nodiscard]] std::vector<Direction> directions(std::span<const double> beta, const Example& example) const;
+    [[nodiscard]] double max_step(std::span<const double> beta, std::span<const double> change,
+                                  const Example& example) const;
 };
 
 }  // namespace polymargin

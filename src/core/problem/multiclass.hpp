@@ -1,21 +1,27 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/types.hpp"
 
 namespace polymargin {
 
-/// The dual of an all-together machine, in the coefficients `B_im` of example i in the score of class m:
+/// The dual of a joint machine, in the coefficients `B_im` of example i in the score of class m:
 ///
-///     min_B  1/2 tr(B' K B) + sum_im o_im B_im    subject to   B_i in F_i,  sum_m B_im = 0,
+///     min_B  1/2 tr(B' K B) + sum_im o_im B_im + sum_i q_i(B_i)    subject to   B_i in F_i,
 ///
-/// so that the scores of the examples are `S = K B` and the gradient is `G = S + o`. A machine differs from another in
-/// the feasible set `F_i` of a row, in the offset `o_im`, which depends only on whether m is the class of i, and in
-/// the loss that the primal puts on the scores. That is all a solver ever asks a loss.
+/// so that the scores of the examples are `S = K B` and the gradient is `G = S + o + q'`. A machine differs from
+/// another in the feasible set `F_i` of a row, in the offsets `o_im`, which may be any numbers for each class of the
+/// example and each class of the score, in the conjugate term `q_i`, which is a quadratic form or nothing at all, and
+/// in the loss that the primal puts on the scores. That is all a solver ever asks a loss; what it has to have is
+/// `RowLoss`, and `MulticlassLoss` for the block decomposition.
 ///
 /// `bound` is `C_i`; infinite for a hard margin.
 struct Example {
@@ -40,63 +46,124 @@ struct ClassMajor {
     }
 };
 
-/// Examples whose violations are computed together.
-struct ExampleStrip {
-    ClassMajor<const double> gradient;
-    ClassMajor<const double> beta;
-    const Index* labels;
-    const double* bounds;
-    Index count;
+/// The offsets of a row of which only the own class has another: no table is needed, and few numbers are looked at.
+struct OwnOffset {
+    Index label;
+    double own, others;
+
+    [[nodiscard]] double operator[](Index m) const { return m == label ? own : others; }
 };
 
-/// A direction within the row of one example that stays in its face: class `gains` grows by what `loses` gives.
-struct Exchange {
-    Index gains;
-    Index loses;
+/// What the violation of a row is computed from: the highest gradient among the classes that may fall, the lowest among
+/// those that may grow, and that of the own class (0 if it is no column).
+struct RowExtremes {
+    double highest, lowest, own;
 };
+
+inline constexpr Index kNoClass = -1;
+
+/// A direction within the row of one example that stays in its face: class `gains` grows by what `loses` gives. One of
+/// them may be `kNoClass`: a coefficient that moves alone.
+struct Direction {
+    Index gains = kNoClass;
+    Index loses = kNoClass;
+
+    /// d'v
+    template <class Values>
+    [[nodiscard]] double slope(Values&& values) const {
+        return (gains == kNoClass ? 0.0 : static_cast<double>(values(gains))) -
+               (loses == kNoClass ? 0.0 : static_cast<double>(values(loses)));
+    }
+    void add_to(std::span<double> row, double by) const {
+        if (gains != kNoClass) row[gains] += by;
+        if (loses != kNoClass) row[loses] -= by;
+    }
+    /// d'e
+    [[nodiscard]] int dot(const Direction& e) const {
+        const auto same = [](Index a, Index b) { return static_cast<int>(a == b && a != kNoClass); };
+        return same(gains, e.gains) - same(gains, e.loses) - same(loses, e.gains) + same(loses, e.loses);
+    }
+};
+
+/// A loss with a conjugate term: a quadratic form `q(B) = 1/2 B'QB` of the row, as a squared hinge has it.
+template <class Loss>
+concept HasConjugate =
+    requires(const Loss& loss, const Example& example, std::span<const double> row, std::span<double> out) {
+        /// q(B)
+        { loss.conjugate(row, example) } -> std::same_as<double>;
+        /// Q B, which is linear in B; classes that are left out of the row have zeros.
+        { loss.conjugate_gradient(row, example, out) } -> std::same_as<void>;
+    };
 
 /// What a solver asks that goes from one example to the next.
+///
+/// Solvers with many classes may show a loss a row with only some of its classes, the own one and all that are not zero
+/// among them; `Example::label` is then the place of the own class, -1 if it is no column.
 template <class Loss>
 concept RowLoss = requires(const Loss& loss, const Example& example, std::span<const double> row,
-                           std::span<double> beta, double number, bool own) {
-    /// Whether the coefficients of a row sum to zero; if not, its classes have nothing to do with each other.
-    { Loss::kCoupled } -> std::convertible_to<bool>;
-    /// o_im
-    { loss.offset(own) } -> std::same_as<double>;
+                           std::span<double> beta, double number, bool own, const RowExtremes& extremes) {
+    /// Whether the coefficients of a row sum to zero, that of the own class being positive and all others negative. If
+    /// not, its classes are moved one by one.
+    { Loss::kRowsSumToZero } -> std::convertible_to<bool>;
+    /// Whether there is a conjugate term, `HasConjugate`; without it nothing of it is compiled.
+    { Loss::kConjugate } -> std::convertible_to<bool>;
+    /// o_im of an example of a class: something to be indexed by m, an `OwnOffset` or a row of a table.
+    { loss.offsets(example.label)[example.label] } -> std::convertible_to<double>;
     /// The loss of one example with these scores, without its factor C_i.
     { loss.loss(row, example.label) } -> std::same_as<double>;
     /// Whether a coefficient, of its own class or another, can grow, or fall, if another class of the row makes up for
-    /// it.
+    /// it. Inline and without branches: the solvers' passes over many examples are made of them.
     { loss.may_grow(number, own, number) } -> std::same_as<bool>;
     { loss.may_fall(number, own, number) } -> std::same_as<bool>;
-    /// Move a row to the minimum over its feasible set of g'd + curvature/2 |d|^2, exactly; false if there is none.
+    /// How far a row is from optimal: what its best feasible direction gains by a unit step; negative if there is none.
+    /// Inline as well.
+    { loss.violation(extremes) } -> std::same_as<double>;
+    /// Move a row to the minimum over its feasible set of `g'd + curvature/2 |d|^2 + 1/2 d'Qd`, exactly; false if there
+    /// is none. The gradient is the whole one, with that of the conjugate term.
     { loss.step(row, number, example, beta) } -> std::same_as<bool>;
     /// The nearest feasible row, or one near; what is within rounding of a bound is put on it.
     { loss.make_feasible(example, beta) } -> std::same_as<void>;
-    /// Whether the row is at a corner of its feasible set.
-    { loss.at_rest(row, example) } -> std::same_as<bool>;
+    /// Whether the row is at a vertex of its feasible set.
+    { loss.at_vertex(row, example) } -> std::same_as<bool>;
+} && (!Loss::kConjugate || HasConjugate<Loss>);
+
+/// What the block decomposition asks beyond that.
+template <class Loss>
+concept MulticlassLoss =
+    RowLoss<Loss> && requires(const Loss& loss, const Example& example, std::span<const double> row) {
+        /// The smallest of an example's margins, in units of the one it should have; negative when it is misclassified.
+        { loss.margin(row, example.label) } -> std::same_as<double>;
+        /// Directions that span the face of the feasible set in whose interior the row is.
+        { loss.directions(row, example) } -> std::same_as<std::vector<Direction>>;
+        /// The largest share of the change `d` that the row can take.
+        { loss.max_step(row, row, example) } -> std::same_as<double>;
+    };
+
+/// Losses whose feasible rows are `B = C (e_y - p)` with p on the simplex.
+template <class Loss>
+concept SimplexLoss = RowLoss<Loss> && !Loss::kConjugate && requires { requires Loss::kSimplex; };
+
+/// Losses of which a group of classes can be taken out and solved alone.
+template <class Loss>
+concept SeparableLoss = RowLoss<Loss> && !Loss::kRowsSumToZero && requires(const Loss& loss) {
+    { loss.offsets(Index{0}) } -> std::same_as<OwnOffset>;
 };
 
-/// What the block decomposition asks beyond that; rows sum to zero.
+/// Whether offsets are told by the own class alone.
 template <class Loss>
-concept MulticlassLoss = RowLoss<Loss> && Loss::kCoupled &&
-                         requires(const Loss& loss, const ExampleStrip& strip, const Example& example,
-                                  std::span<const double> row, std::span<double> beta) {
-                             /// The smallest of an example's margins, in units of the one it should have; negative when
-                             /// it is misclassified.
-                             { loss.margin(row, example.label) } -> std::same_as<double>;
-                             /// How far each example of a strip is from optimal, given the others.
-                             { loss.violations(strip, beta.data()) } -> std::same_as<void>;
-                             /// Directions that span the face of the feasible set in whose interior the row is.
-                             { loss.exchanges(row, example) } -> std::same_as<std::vector<Exchange>>;
-                             /// The largest share of the change `d` that the row can take.
-                             { loss.room(row, row, example) } -> std::same_as<double>;
-                         };
+inline constexpr bool kOwnOffset = std::is_same_v<decltype(std::declval<const Loss&>().offsets(Index{0})), OwnOffset>;
 
 /// Primal and (maximised) dual objective of a state.
 struct MulticlassObjectives {
     double primal = 0.0;
     double dual = 0.0;
+
+    /// Relative to the larger of the two.
+    [[nodiscard]] double gap() const {
+        const double scale = std::max(std::abs(primal), std::abs(dual));
+        if (!std::isfinite(scale)) return std::numeric_limits<double>::infinity();
+        return scale > 0.0 ? (primal - dual) / scale : 0.0;
+    }
 };
 
 /// Where a row stands in the formulas of both classic losses: with `a_m = -B_m` for the wrong classes, `S0 = sum a`,

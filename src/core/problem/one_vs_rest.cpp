@@ -5,7 +5,7 @@
 namespace polymargin {
 namespace {
 
-static_assert(RowLoss<OneVsRest>);
+static_assert(SeparableLoss<OneVsRest>);
 
 struct Interval {
     double low, high;
@@ -38,7 +38,7 @@ void OneVsRest::make_feasible(const Example& example, std::span<double> beta) co
     }
 }
 
-bool OneVsRest::at_rest(std::span<const double> beta, const Example& example) const {
+bool OneVsRest::at_vertex(std::span<const double> beta, const Example& example) const {
     for (Index m = 0; m < std::ssize(beta); ++m) {
         const auto [low, high] = limits(m, example);
         if (beta[m] > low && beta[m] < high) return false;

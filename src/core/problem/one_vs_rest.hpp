@@ -12,9 +12,10 @@ namespace polymargin {
 /// Dual: `0 <= B_y <= C` and `-C <= B_m <= 0` for the others. A label that is no column is an example of no class here.
 class OneVsRest {
   public:
-    static constexpr bool kCoupled = false;
+    static constexpr bool kRowsSumToZero = false;
+    static constexpr bool kConjugate = false;
 
-    [[nodiscard]] double offset(bool own) const { return own ? -1.0 : 1.0; }
+    [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -1.0, .others = 1.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const {
         double sum = 0.0;
         for (Index m = 0; m < std::ssize(scores); ++m) {
@@ -24,10 +25,11 @@ class OneVsRest {
     }
     [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? bound : 0.0); }
     [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return b > (own ? 0.0 : -bound); }
+    [[nodiscard]] double violation(const RowExtremes& row) const { return std::max(row.highest, -row.lowest); }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const;
     void make_feasible(const Example& example, std::span<double> beta) const;
-    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const;
+    [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;
 };
 
 }  // namespace polymargin

@@ -12,19 +12,19 @@ namespace polymargin {
 /// Coefficients near the given ones whose sums over the examples are zero for every class: what a free bias asks of a
 /// point of the dual. None grows, so that all stay feasible.
 ///
-/// Coupled classes: coefficients are a flow from the class of the example to the others, which becomes a circulation.
-/// Else a class has examples on two sides, and the heavier one gives in.
+/// Rows that sum to zero: coefficients are a flow from the class of the example to the others, which becomes a
+/// circulation. Else a class has examples on two sides, and the heavier one gives in.
 template <RowLoss Loss>
 Coefficients balanced(const LinearData& problem, const Coefficients& coefficients) {
     const Index k = problem.classes;
-    const auto side = [&](Index i) { return Loss::kCoupled ? problem.labels[i] : Index{0}; };
-    const Index sides = Loss::kCoupled ? k : 1;
+    const auto side = [&](Index i) { return Loss::kRowsSumToZero ? problem.labels[i] : Index{0}; };
+    const Index sides = Loss::kRowsSumToZero ? k : 1;
     std::vector<double> positive(sides * k, 0.0), negative(sides * k, 0.0);
     for (Index i = 0; i < coefficients.rows(); ++i) {
         for (const auto& [m, b] : coefficients.row(i)) (b > 0.0 ? positive : negative)[side(i) * k + m] += std::abs(b);
     }
     std::vector<double> share(sides * k, 1.0), own_share(k, 1.0);  // of negative and of positive coefficients
-    if (Loss::kCoupled) {
+    if (Loss::kRowsSumToZero) {
         const auto circulation = largest_circulation_below(negative, k);
         for (std::size_t e = 0; e < share.size(); ++e) {
             if (negative[e] > 0.0) share[e] = std::clamp(circulation[e] / negative[e], 0.0, 1.0);
@@ -46,7 +46,7 @@ Coefficients balanced(const LinearData& problem, const Coefficients& coefficient
             given += kept < 0.0 ? -kept : 0.0;
             if (kept != 0.0) row.push_back({m, kept});
         }
-        if (Loss::kCoupled) {
+        if (Loss::kRowsSumToZero) {
             for (auto& [m, b] : row) b = b > 0.0 ? std::min(b, given) : b;  // never more, not even by rounding
             std::erase_if(row, [](const auto& entry) { return entry.value == 0.0; });
         }

@@ -12,89 +12,69 @@
 namespace polymargin {
 namespace {
 
-/// How many problems advance together and how large their working sets are, so that the rows of one round fit the
-/// store.
-struct Plan {
-    Index in_flight;
-    Index capacity;
-};
-
-template <class Real>
-Plan plan(std::span<const BinaryProblem> problems, const BinarySettings& settings, const GramStore<Real>& store) {
-    if (settings.working_set < 2) throw std::invalid_argument("a working set has at least two variables");
-    Index largest = 0;
-    for (const BinaryProblem& p : problems) largest = std::max(largest, p.size());
-    if (store.whole()) return {settings.in_flight, std::min(settings.working_set, largest)};
-    const Index rows = store.capacity(largest + 2 * padded<Real>(1));
-    constexpr Index comfortable = 128;
-    const Index in_flight = std::clamp<Index>(rows / comfortable, 1, settings.in_flight);
-    const Index capacity = std::min(settings.working_set, rows / in_flight);
-    if (capacity < 2) {
-        throw std::invalid_argument("cache_size is too small: this problem needs at least " +
-                                    std::to_string(6 * largest * static_cast<Index>(sizeof(Real)) / 1'000'000 + 1) +
-                                    " MB");
-    }
-    return {in_flight, std::min(capacity, largest)};
-}
-
 /// What one thread works with, handed from problem to problem because it is large.
 template <class Real>
-struct Bench {
+struct Workspace {
     PrivateRows<Real> rows;
     SmoBlock<Real> block;
 };
 
 template <class Real>
-class Benches {
+class Workspaces {
   public:
-    explicit Benches(const KernelEngine<Real>& engine) : engine_(engine) {}
+    explicit Workspaces(const KernelEngine<Real>& engine) : engine_(engine) {}
 
-    std::unique_ptr<Bench<Real>> borrow() {
+    std::unique_ptr<Workspace<Real>> borrow() {
         const std::lock_guard lock(mutex_);
-        if (idle_.empty()) return std::make_unique<Bench<Real>>(Bench<Real>{PrivateRows<Real>(engine_), {}});
-        auto bench = std::move(idle_.back());
+        if (idle_.empty()) return std::make_unique<Workspace<Real>>(Workspace<Real>{PrivateRows<Real>(engine_), {}});
+        auto workspace = std::move(idle_.back());
         idle_.pop_back();
-        return bench;
+        return workspace;
     }
-    void give_back(std::unique_ptr<Bench<Real>> bench) {
+    void give_back(std::unique_ptr<Workspace<Real>> workspace) {
         const std::lock_guard lock(mutex_);
-        idle_.push_back(std::move(bench));
+        idle_.push_back(std::move(workspace));
     }
     [[nodiscard]] Index evaluations() const {
         Index sum = 0;
-        for (const auto& bench : idle_) sum += bench->rows.evaluations();
+        for (const auto& workspace : idle_) sum += workspace->rows.evaluations();
         return sum;
     }
 
   private:
     const KernelEngine<Real>& engine_;
     std::mutex mutex_;
-    std::vector<std::unique_ptr<Bench<Real>>> idle_;
+    std::vector<std::unique_ptr<Workspace<Real>>> idle_;
 };
 
-/// Whether every problem finds the kernel within its segments in the store, so that it needs nothing of the others.
+/// Whether every problem finds the kernel within its segments in the store, and has at most two of them, whose values
+/// with each other it can compute alone: then it needs nothing of the others.
 template <class Real>
-bool independent(std::span<const BinaryProblem> problems, const GramStore<Real>& store) {
-    return std::all_of(problems.begin(), problems.end(), [&](const BinaryProblem& p) {
-        return std::all_of(p.segments.begin(), p.segments.end(), [&](Range s) { return store.has_square(s); });
-    });
+bool independent(std::span<const std::vector<Range>> segments, const GramStore<Real>& store) {
+    return store.whole() || std::ranges::all_of(segments, [&](const std::vector<Range>& own) {
+               return own.size() <= 2 && std::ranges::all_of(own, [&](Range s) { return store.has_square(s); });
+           });
 }
 
 /// What there is to solve: the problems or, with paths of costs, every problem for each path.
 class Jobs {
   public:
-    Jobs(std::span<const BinaryProblem> problems, std::span<const CostPath> paths)
+    Jobs(std::span<const BinaryProblem> problems, std::span<const std::vector<Range>> segments,
+         std::span<const CostPath> paths)
         : problems_(problems),
+          segments_(segments),
           paths_(paths),
-          stages_(paths.empty() ? 1 : std::ssize(paths.front().upper)),
+          stages_(paths.empty() ? 1 : std::ssize(paths.front().cost_bounds)),
           results_(stages_ * size()) {
         for (const CostPath& path : paths) {
-            if (std::ssize(path.upper) != stages_) throw std::invalid_argument("all paths need the same costs");
+            if (std::ssize(path.cost_bounds) != stages_) throw std::invalid_argument("all paths need the same costs");
         }
     }
 
     [[nodiscard]] Index size() const { return std::ssize(problems_) * std::max<Index>(1, std::ssize(paths_)); }
+    [[nodiscard]] std::span<const BinaryProblem> problems() const { return problems_; }
     [[nodiscard]] const BinaryProblem& problem(Index job) const { return problems_[job % std::ssize(problems_)]; }
+    [[nodiscard]] std::span<const Range> segments(Index job) const { return segments_[job % std::ssize(segments_)]; }
     [[nodiscard]] const CostPath* path(Index job) const {
         return paths_.empty() ? nullptr : &paths_[job / std::ssize(problems_)];
     }
@@ -112,10 +92,39 @@ class Jobs {
 
   private:
     std::span<const BinaryProblem> problems_;
+    std::span<const std::vector<Range>> segments_;
     std::span<const CostPath> paths_;
     Index stages_;
     std::vector<BinaryResult> results_;
 };
+
+/// How many problems advance together and how large their working sets are, so that the rows of one round fit the
+/// store.
+struct Plan {
+    Index in_flight;
+    Index capacity;
+};
+
+template <class Real>
+Plan plan(const Jobs& jobs, const BinarySettings& settings, const GramStore<Real>& store) {
+    if (settings.working_set < 2) throw std::invalid_argument("a working set has at least two variables");
+    Index largest = 0, most_segments = 2;
+    for (Index p = 0; p < std::ssize(jobs.problems()); ++p) {
+        largest = std::max(largest, jobs.problem(p).size());
+        most_segments = std::max<Index>(most_segments, std::ssize(jobs.segments(p)));
+    }
+    if (store.whole()) return {settings.in_flight, std::min(settings.working_set, largest)};
+    const Index rows = store.capacity(largest + most_segments * padded<Real>(1));
+    constexpr Index comfortable = 128;
+    const Index in_flight = std::clamp<Index>(rows / comfortable, 1, settings.in_flight);
+    const Index capacity = std::min(settings.working_set, rows / in_flight);
+    if (capacity < 2) {
+        throw std::invalid_argument("cache_size is too small: this problem needs at least " +
+                                    std::to_string(6 * largest * static_cast<Index>(sizeof(Real)) / 1'000'000 + 1) +
+                                    " MB");
+    }
+    return {in_flight, std::min(capacity, largest)};
+}
 
 /// One problem from start to end, by the thread that calls.
 template <class Real>
@@ -133,53 +142,53 @@ void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control&
 }
 
 template <class Real>
-std::vector<BinaryResult> solve_apart(std::span<const BinaryProblem> problems, std::span<const double> upper,
-                                      GramStore<Real>& store, const BinarySettings& settings, Control& control,
+std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bounds, GramStore<Real>& store,
+                                      const BinarySettings& settings, Control& control,
                                       std::span<const BinaryStart> starts) {
-    Jobs jobs(problems, settings.paths);
     const Index total = jobs.size();
-    Benches<Real> benches(store.engine());
+    Workspaces<Real> workspaces(store.engine());
     // The largest first: the small ones fill the gaps at the end.
     std::vector<Index> queue(total);
     std::iota(queue.begin(), queue.end(), Index{0});
     std::stable_sort(queue.begin(), queue.end(),
                      [&](Index a, Index b) { return jobs.problem(a).size() > jobs.problem(b).size(); });
-    for (const BinaryProblem& p : problems) {
-        for (const Range segment : p.segments) static_cast<void>(store.shared(segment));  // not by many threads
+    for (Index job = 0; job < std::ssize(jobs.problems()); ++job) {
+        for (const Range segment : jobs.segments(job)) static_cast<void>(store.shared(segment));  // not by many threads
     }
     std::atomic<Index> next = 0, done = 0, iterations = 0;
     const auto solve_one = [&](Index job) {
         const BinaryProblem& problem = jobs.problem(job);
-        auto bench = benches.borrow();
+        const auto segments = jobs.segments(job);
+        auto workspace = workspaces.borrow();
         const Index capacity = std::min(settings.working_set, problem.size());
-        BinaryTask<Real> task(problem, upper, jobs.path(job), settings, capacity, std::move(bench->block));
-        if (problem.segments.size() > 1 && !store.whole()) bench->rows.open(problem.segments[0], problem.segments[1]);
+        BinaryTask<Real> task(problem, segments, cost_bounds, jobs.path(job), settings, capacity,
+                              std::move(workspace->block));
+        if (segments.size() > 1 && !store.whole()) workspace->rows.open(segments[0], segments[1]);
         task.open_tables([&](Range a, Range b) {
             if (a == b) return store.shared(a);
-            return store.whole() ? store.open(a, b) : bench->rows.table(a);
+            return store.whole() ? store.open(a, b) : workspace->rows.table(a);
         });
         if (!starts.empty()) task.start_from(starts[job]);
-        solve_alone(task, bench->rows, control);
+        solve_alone(task, workspace->rows, control);
         iterations += task.iterations();
         const double violation = jobs.keep(task.take_results(), job);
-        bench->block = task.take_block();
-        benches.give_back(std::move(bench));
+        workspace->block = task.take_block();
+        workspaces.give_back(std::move(workspace));
         control.report({.done = ++done, .total = total, .iterations = iterations, .violation = violation});
     };
     store.pool().for_each(std::min(total, kMostApart), [&](Index) {
         for (Index turn; (turn = next++) < total;) solve_one(queue[turn]);
     });
-    store.count_evaluations(benches.evaluations());
+    store.count_evaluations(workspaces.evaluations());
     return jobs.take_results();
 }
 
 template <class Real>
-std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems, std::span<const double> upper,
-                                         GramStore<Real>& store, const BinarySettings& settings, Control& control,
-                                         std::span<const BinaryStart> starts) {
-    Jobs jobs(problems, settings.paths);
+std::vector<BinaryResult> solve_side_by_side(Jobs jobs, std::span<const double> cost_bounds, GramStore<Real>& store,
+                                             const BinarySettings& settings, Control& control,
+                                             std::span<const BinaryStart> starts) {
     const Index total = jobs.size();
-    const auto [in_flight, capacity] = plan(problems, settings, store);
+    const auto [in_flight, capacity] = plan(jobs, settings, store);
     struct Active {
         Index job;
         std::unique_ptr<BinaryTask<Real>> task;
@@ -199,8 +208,8 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
                 block = std::move(spare_blocks.back());
                 spare_blocks.pop_back();
             }
-            auto task = std::make_unique<BinaryTask<Real>>(jobs.problem(next), upper, jobs.path(next), settings,
-                                                           capacity, std::move(block));
+            auto task = std::make_unique<BinaryTask<Real>>(jobs.problem(next), jobs.segments(next), cost_bounds,
+                                                           jobs.path(next), settings, capacity, std::move(block));
             task->open_tables([&](Range a, Range b) { return a == b ? store.shared(a) : store.open(a, b); });
             if (!starts.empty()) task->start_from(starts[next]);
             task->choose();
@@ -248,13 +257,14 @@ std::vector<BinaryResult> solve_together(std::span<const BinaryProblem> problems
 }  // namespace
 
 template <class Real>
-std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
+std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> cost_bounds,
                                        GramStore<Real>& store, const BinarySettings& requested, Control& control,
                                        std::span<const BinaryStart> starts) {
     BinarySettings settings = requested;
     if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
-    const auto solve = independent(problems, store) ? solve_apart<Real> : solve_together<Real>;
-    return solve(problems, upper, store, settings, control, starts);
+    const auto segments = segments_of(problems, store.size());
+    const auto solve = independent<Real>(segments, store) ? solve_apart<Real> : solve_side_by_side<Real>;
+    return solve(Jobs(problems, segments, settings.paths), cost_bounds, store, settings, control, starts);
 }
 
 template std::vector<BinaryResult> solve_binary<float>(std::span<const BinaryProblem>, std::span<const double>,

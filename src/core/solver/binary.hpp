@@ -23,7 +23,7 @@ inline constexpr Index kLongRow = 8192;
 inline constexpr Index kMostApart = 16;
 
 struct BinarySettings {
-    double tolerance = 1e-3;            ///< epsilon of H&L (22)
+    double tolerance = 1e-3;            ///< epsilon of Hsu & Lin (22)
     Index max_iterations = -1;          ///< SMO steps for one problem; -1: no limit
     Index working_set = 512;            ///< most variables optimised together
     Index entrants = 64;                ///< most variables that enter the working set in a round
@@ -59,12 +59,12 @@ struct BinaryStart {
 /// solves its working set by SMO on a dense block that fits the cache and brings the gradient of all its examples up to
 /// date. A problem that ends makes room for the next. Nothing in this order depends on the number of threads.
 ///
-/// A problem has one or two ranges of examples. `upper` holds C_i in the engine's numbering and `starts` is empty or
-/// has one entry for each problem. With folds, a problem that is solved goes on to the problems that leave a
-/// fold out: most of the rows that they need are there. With paths of costs, whose bounds then count, it goes on to the
-/// next cost, and there is a result for each path, cost and problem, those of the first path and its first cost first.
+/// `cost_bounds` holds C_i in the engine's numbering and `starts` is empty or has one entry for each problem. With
+/// folds, a problem that is solved goes on to the problems that leave a fold out: most of the rows that they need are
+/// there. With paths of costs, whose bounds then count, it goes on to the next cost, and there is a result for each
+/// path, cost and problem, those of the first path and its first cost first.
 template <class Real>
-std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> upper,
+std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, std::span<const double> cost_bounds,
                                        GramStore<Real>& store, const BinarySettings& settings, Control& control,
                                        std::span<const BinaryStart> starts = {});
 

@@ -21,29 +21,29 @@ constexpr double kInnerShare = 0.1, kInnerShareOfPath = 0.01;
 }  // namespace
 
 template <class Real>
-BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const CostPath* path,
-                             const BinarySettings& settings, Index capacity, SmoBlock<Real> block)
+BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const Range> segments,
+                             std::span<const double> cost_bounds, const CostPath* path, const BinarySettings& settings,
+                             Index capacity, SmoBlock<Real> block)
     : problem_(problem),
-      upper_(path != nullptr ? std::span<const double>(path->upper.front()) : upper),
+      segments_(segments),
+      cost_bounds_(path != nullptr ? std::span<const double>(path->cost_bounds.front()) : cost_bounds),
       path_(path),
       settings_(settings),
       runs_(runs_of(problem)),
       block_(std::move(block)),
       working_(problem.size(), capacity) {
-    if (problem.segments.empty() || problem.segments.size() > 2) {
-        throw std::invalid_argument("a binary problem has one or two ranges of examples");
-    }
+    if (problem.ranges.empty()) throw std::invalid_argument("a binary problem has at least one range of examples");
     for (const Run& run : runs_) {
-        const auto bounds = upper_.subspan(run.global, run.size);
+        const auto bounds = cost_bounds_.subspan(run.global, run.size);
         hard_ = hard_ || std::any_of(bounds.begin(), bounds.end(), [](double c) { return std::isinf(c); });
     }
     Index local = 0;
-    for (const Range& s : problem.segments) {
+    for (const Range& s : segments) {
         offsets_.push_back(local);
         local += s.size();
     }
     begin_anew();
-    begin_stage(upper_);
+    begin_stage(cost_bounds_);
 }
 
 template <class Real>
@@ -55,8 +55,8 @@ void BinaryTask<Real>::begin_anew() {
 }
 
 template <class Real>
-void BinaryTask<Real>::begin_stage(std::span<const double> upper) {
-    upper_ = upper;
+void BinaryTask<Real>::begin_stage(std::span<const double> cost_bounds) {
+    cost_bounds_ = cost_bounds;
     past_iterations_ += std::exchange(iterations_, 0);
     iteration_limit_ = settings_.max_iterations;
     tolerance_ = settings_.tolerance;
@@ -67,24 +67,24 @@ void BinaryTask<Real>::begin_stage(std::span<const double> upper) {
 /// Go on to the next cost; false if there is none.
 template <class Real>
 bool BinaryTask<Real>::raise_costs() {
-    if (path_ == nullptr || cost_ + 1 == std::ssize(path_->upper)) return false;
-    const std::span<const double> upper(path_->upper[++cost_]);
-    scale_to(upper);
-    begin_stage(upper);
+    if (path_ == nullptr || cost_ + 1 == std::ssize(path_->cost_bounds)) return false;
+    const std::span<const double> cost_bounds(path_->cost_bounds[++cost_]);
+    scale_to(cost_bounds);
+    begin_stage(cost_bounds);
     return true;
 }
 
 /// Take the best multiple of the point that is feasible for higher bounds: with `b'y` and `b'Kb` known, the dual along
 /// the ray is a parabola, and the gradient is as easily scaled as the point.
 template <class Real>
-void BinaryTask<Real>::scale_to(std::span<const double> upper) {
+void BinaryTask<Real>::scale_to(std::span<const double> cost_bounds) {
     double linear = 0.0, square = 0.0, growth = std::numeric_limits<double>::infinity();
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
-            const double b = state_.beta[run.local + i], before = upper_[run.global + i];
+            const double b = state_.beta[run.local + i], before = cost_bounds_[run.global + i];
             linear += run.sign * b;
             square += b * (state_.f[run.local + i] + run.sign);
-            if (before > 0.0) growth = std::min(growth, upper[run.global + i] / before);
+            if (before > 0.0) growth = std::min(growth, cost_bounds[run.global + i] / before);
         }
     }
     if (!(square > 0.0) || !std::isfinite(growth)) return;
@@ -92,8 +92,8 @@ void BinaryTask<Real>::scale_to(std::span<const double> upper) {
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             double &b = state_.beta[run.local + i], &f = state_.f[run.local + i];
-            const double bound = upper[run.global + i], size = std::abs(b);
-            const bool at_bound = size >= upper_[run.global + i];
+            const double bound = cost_bounds[run.global + i], size = std::abs(b);
+            const bool at_bound = size >= cost_bounds_[run.global + i];
             // Who was at the bound stays there to the last bit.
             b = std::copysign(at_bound && scale == growth ? bound : std::min(scale * size, bound), b);
             f = scale * (f + run.sign) - run.sign;
@@ -130,8 +130,8 @@ void BinaryTask<Real>::stop(Status reason) {
 /// The costs that are left have the solution of the last one, which is feasible for them.
 template <class Real>
 void BinaryTask<Real>::keep_for_all_costs(Status status) {
-    while (path_ != nullptr && cost_ + 1 < std::ssize(path_->upper)) {
-        begin_stage(path_->upper[++cost_]);
+    while (path_ != nullptr && cost_ + 1 < std::ssize(path_->cost_bounds)) {
+        begin_stage(path_->cost_bounds[++cost_]);
         keep_solution(status);
     }
 }
@@ -156,9 +156,9 @@ void BinaryTask<Real>::keep_solution(Status status) {
     BinaryResult& result = results_.emplace_back();
     result.status = status;
     result.iterations = iterations_;
-    result.violation = violation(runs_, state_, upper_).size();
-    result.intercept = intercept(runs_, state_, upper_);
-    result.objectives = objectives(runs_, state_, upper_, result.intercept);
+    result.violation = violation(runs_, state_, cost_bounds_).size();
+    result.intercept = intercept(runs_, state_, cost_bounds_);
+    result.objectives = objectives(runs_, state_, cost_bounds_, result.intercept);
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             const double b = state_.beta[run.local + i];
@@ -185,7 +185,7 @@ void BinaryTask<Real>::note_unsolved(Status status) {
 template <class Real>
 void BinaryTask<Real>::keep_held_out(Status status) {
     if (status != Status::converged) note_unsolved(status);
-    const double offset = intercept(runs_, state_, upper_);
+    const double offset = intercept(runs_, state_, cost_bounds_);
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             if (settings_.folds->of[run.global + i] != fold_) continue;
@@ -200,17 +200,17 @@ void BinaryTask<Real>::keep_held_out(Status status) {
 template <class Real>
 bool BinaryTask<Real>::hold_out_next_fold() {
     if (settings_.folds == nullptr) return false;
-    const auto& [of, upper] = *settings_.folds;
+    const auto& [of, cost_bounds] = *settings_.folds;
     const auto has_examples = [&](Index fold) {
-        return std::ranges::any_of(problem_.segments, [&](Range s) {
+        return std::ranges::any_of(segments_, [&](Range s) {
             return std::find(of.begin() + s.begin, of.begin() + s.end, fold) != of.begin() + s.end;
         });
     };
     do {
-        if (++fold_ == std::ssize(upper)) return false;
+        if (++fold_ == std::ssize(cost_bounds)) return false;
     } while (!has_examples(fold_));
     begin_anew();
-    begin_stage(upper[fold_]);
+    begin_stage(cost_bounds[fold_]);
     return true;
 }
 
@@ -239,7 +239,7 @@ std::vector<Index> BinaryTask<Real>::worst(const Violation& v, Index count) cons
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             const Index t = run.local + i;
-            const double bound = upper_[run.global + i];
+            const double bound = cost_bounds_[run.global + i];
             const double f = state_.f[t], b = state_.beta[t];
             if (run.sign > 0 ? b < bound : b < 0.0) up.offer(f, t);
             if (run.sign > 0 ? b > 0.0 : b > -bound) low.offer(-f, t);
@@ -274,7 +274,7 @@ std::optional<Status> BinaryTask<Real>::reason_to_end() {
 template <class Real>
 void BinaryTask<Real>::choose() {
     while (!finished_ && pending_.empty()) {
-        const Violation v = violation(runs_, state_, upper_);
+        const Violation v = violation(runs_, state_, cost_bounds_);
         violation_ = v.size();
         if (const auto reason = reason_to_end()) {
             end_stage(*reason);
@@ -296,7 +296,7 @@ bool BinaryTask<Real>::inseparable() const {
     if (!hard_) return false;
     double sum = 0.0, square = 0.0, largest = 0.0;
     double margin = std::numeric_limits<double>::infinity();
-    const double offset = intercept(runs_, state_, upper_);
+    const double offset = intercept(runs_, state_, cost_bounds_);
     for (const Run& run : runs_) {
         for (Index t = run.local; t < run.local + run.size; ++t) {
             sum += std::max(0.0, state_.beta[t]);
@@ -350,10 +350,13 @@ template <class Real>
 void BinaryTask<Real>::load_block() {
     const Index q = working_.size();
     block_.resize(q, working_.capacity());
+    columns_.resize(q);
     for (Index s = 0; s < q; ++s) {
         const Index t = working_.members()[s];
+        const std::size_t segment = segment_of(t);
+        columns_[s] = {segment, t - offsets_[segment]};
         const Run& run = run_of(t);
-        const double bound = upper_[run.global + t - run.local];
+        const double bound = cost_bounds_[run.global + t - run.local];
         block_.beta.data()[s] = state_.beta[t];
         block_.f.data()[s] = static_cast<Real>(state_.f[t]);
         block_.lower.data()[s] = run.sign > 0 ? 0.0 : -bound;
@@ -372,20 +375,13 @@ template <class Real>
 void BinaryTask<Real>::load_columns(std::span<const Index> slots) {
     const auto members = working_.members();
     const Index q = working_.size();
-    const bool pair = offsets_.size() > 1;
-    const Index border = pair ? offsets_[1] : problem_.size();
-    const Index offset[2] = {0, border};
+    std::vector<const Real*> values(offsets_.size());
     for (const Index s : slots) {
-        const std::size_t a = segment_of(members[s]);
+        const auto& tables = tables_[columns_[s].segment];
         const Index g = global_of(members[s]);
-        const Real* first = tables_[a][0]->row(g);
-        const Real* values[2] = {first, pair ? tables_[a][1]->row(g) : first};
+        for (std::size_t b = 0; b < values.size(); ++b) values[b] = tables[b]->row(g);
         Real* row = block_.kernel.data() + s * block_.stride;
-        for (Index u = 0; u < q; ++u) {
-            const Index t = members[u];
-            const bool behind = t >= border;  // cannot be predicted, hence no branch
-            row[u] = values[behind][t - offset[behind]];
-        }
+        for (Index u = 0; u < q; ++u) row[u] = values[columns_[u].segment][columns_[u].place];
         block_.diagonal.data()[s] = row[s];
     }
     for (Index u = 0; u < q; ++u) {
@@ -401,7 +397,7 @@ void BinaryTask<Real>::add_to_gradient(std::span<const Index> locals, std::span<
         for (std::size_t i = 0; i < locals.size(); ++i) {
             rows[i] = tables_[segment_of(locals[i])][b]->row(global_of(locals[i]));
         }
-        accumulate<Real>(rows, change, state_.f.data() + offsets_[b], problem_.segments[b].size());
+        accumulate<Real>(rows, change, state_.f.data() + offsets_[b], segments_[b].size());
     }
 }
 
@@ -450,7 +446,7 @@ void BinaryTask<Real>::polish_solution() {
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
         add_to_gradient(which, change);
     };
-    polish(runs_, upper_, state_, {value, moved}, *settings_.polish);
+    polish(runs_, cost_bounds_, state_, {value, moved}, *settings_.polish);
 }
 
 template class BinaryTask<float>;

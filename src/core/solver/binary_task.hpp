@@ -28,16 +28,17 @@ using Table = std::shared_ptr<RowTable<Real>>;
 template <class Real>
 class BinaryTask {
   public:
-    /// `path` may be null: then there is one stage, with the bounds `upper`.
-    BinaryTask(const BinaryProblem& problem, std::span<const double> upper, const CostPath* path,
-               const BinarySettings& settings, Index capacity, SmoBlock<Real> block);
+    /// `segments` are those of `segments_of`. `path` may be null: then there is one stage, with the bounds
+    /// `cost_bounds`.
+    BinaryTask(const BinaryProblem& problem, std::span<const Range> segments, std::span<const double> cost_bounds,
+               const CostPath* path, const BinarySettings& settings, Index capacity, SmoBlock<Real> block);
 
     /// `open(rows, columns)` gives the table of two segments.
     template <class Open>
     void open_tables(Open&& open) {
-        for (const Range rows : problem_.segments) {
+        for (const Range rows : segments_) {
             tables_.emplace_back();
-            for (const Range columns : problem_.segments) tables_.back().push_back(open(rows, columns));
+            for (const Range columns : segments_) tables_.back().push_back(open(rows, columns));
         }
     }
     /// Free the rows that no other problem reads.
@@ -65,15 +66,17 @@ class BinaryTask {
     SmoBlock<Real> take_block() { return std::move(block_); }
 
   private:
+    /// Where a kernel row has the value of an example: in the table of a segment, at this place.
+    struct Column {
+        std::size_t segment;
+        Index place;
+    };
+
     [[nodiscard]] Index local_of(Index global) const {
-        const std::size_t s = segment_of_global(global);
-        return offsets_[s] + global - problem_.segments[s].begin;
-    }
-    [[nodiscard]] std::size_t segment_of_global(Index global) const {
-        const auto& segments = problem_.segments;
-        const auto s = std::find_if(segments.begin(), segments.end(), [&](Range r) { return r.contains(global); });
-        if (s == segments.end()) throw std::invalid_argument("a start names an example that the problem does not have");
-        return static_cast<std::size_t>(s - segments.begin());
+        const auto s = std::ranges::find_if(segments_, [&](Range r) { return r.contains(global); });
+        if (s == segments_.end())
+            throw std::invalid_argument("a start names an example that the problem does not have");
+        return offsets_[s - segments_.begin()] + global - s->begin;
     }
     [[nodiscard]] std::size_t segment_of(Index local) const {
         std::size_t s = offsets_.size() - 1;
@@ -82,28 +85,26 @@ class BinaryTask {
     }
     [[nodiscard]] Index global_of(Index local) const {
         const std::size_t s = segment_of(local);
-        return problem_.segments[s].begin + local - offsets_[s];
+        return segments_[s].begin + local - offsets_[s];
     }
     [[nodiscard]] const Run& run_of(Index local) const {
-        auto run = runs_.begin();
-        while (local >= run->local + run->size) ++run;
-        return *run;
+        return *std::prev(std::ranges::upper_bound(runs_, local, {}, &Run::local));
     }
 
     [[nodiscard]] bool is_free(Index local) const {
         const Run& run = run_of(local);
         const double size = std::abs(state_.beta[local]);
-        return size > 0.0 && size < upper_[run.global + local - run.local];
+        return size > 0.0 && size < cost_bounds_[run.global + local - run.local];
     }
     [[nodiscard]] std::size_t pending_batch() const {
         return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
     }
 
     [[nodiscard]] std::optional<Status> reason_to_end();
-    void begin_stage(std::span<const double> upper);
+    void begin_stage(std::span<const double> cost_bounds);
     void begin_anew();
     [[nodiscard]] bool raise_costs();
-    void scale_to(std::span<const double> upper);
+    void scale_to(std::span<const double> cost_bounds);
     void keep_for_all_costs(Status status);
     void end_stage(Status reason);
     void keep_solution(Status status);
@@ -119,17 +120,19 @@ class BinaryTask {
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
 
     const BinaryProblem& problem_;
-    std::span<const double> upper_;
+    std::span<const Range> segments_;
+    std::span<const double> cost_bounds_;
     const CostPath* path_;
     const BinarySettings& settings_;
     std::vector<Run> runs_;
     double tolerance_ = 0.0;
     Index iteration_limit_ = -1;  // -1: none
     SmoBlock<Real> block_;
-    std::vector<Index> offsets_;
+    std::vector<Index> offsets_;  // of the segments, in the problem's numbering
     std::vector<std::vector<Table<Real>>> tables_;
     BinaryState state_;
     WorkingSet working_;
+    std::vector<Column> columns_;                    // of the members of the working set
     std::vector<std::pair<Index, double>> pending_;  // coefficients of a warm start not yet in the gradient
     Index fold_ = -1;                                // the one that is held out; -1: none
     Index cost_ = 0;                                 // of the path

@@ -32,12 +32,12 @@ class Coefficients {
     void set(Index i, std::span<const Entry> row) {
         Place& place = places_[i];
         const auto count = static_cast<std::int32_t>(row.size());
-        if (count > place.room) {
-            used_ -= place.room;
+        if (count > place.capacity) {
+            used_ -= place.capacity;
             place.start = std::ssize(entries_);
-            place.room = place.room == 0 ? count : count + count / 2;
-            used_ += place.room;
-            entries_.resize(entries_.size() + place.room);
+            place.capacity = place.capacity == 0 ? count : count + count / 2;
+            used_ += place.capacity;
+            entries_.resize(entries_.size() + place.capacity);
         }
         std::copy(row.begin(), row.end(), entries_.begin() + place.start);
         place.count = count;
@@ -48,7 +48,7 @@ class Coefficients {
     struct Place {
         Index start = 0;
         std::int32_t count = 0;
-        std::int32_t room = 0;
+        std::int32_t capacity = 0;
     };
     static constexpr Index kSlack = 1 << 16;
 
@@ -60,7 +60,7 @@ class Coefficients {
             const auto from = row(&place - places_.data());
             const Index start = std::ssize(kept);
             kept.insert(kept.end(), from.begin(), from.end());
-            kept.resize(start + place.room);
+            kept.resize(start + place.capacity);
             place.start = start;
         }
         entries_ = std::move(kept);

@@ -12,6 +12,7 @@
 #include "solver/example_block.hpp"
 #include "solver/smallest.hpp"
 #include "solver/status.hpp"
+#include "solver/violations.hpp"
 #include "solver/working_set.hpp"
 #include "support/buffer.hpp"
 #include "support/control.hpp"
@@ -19,12 +20,26 @@
 namespace polymargin {
 
 struct DecompositionSettings {
-    double tolerance = 1e-3;  ///< epsilon of H&L (21), or of its counterpart for the loss
+    double tolerance = 1e-3;  ///< epsilon of Hsu & Lin (21), or of its counterpart for the loss
     double gap = 0.0;  ///< stop as well when the relative duality gap is at most this; 0: never, nor with a free bias
-    Index max_iterations = -1;   ///< exact steps; -1: no limit
-    Index working_set = 512;     ///< most examples optimised together
-    Index entrants = 64;         ///< most examples that enter the working set in a round
-    Index shrink_from = 2048;    ///< smaller problems are not shrunk
+    Index max_iterations = -1;  ///< exact steps; -1: no limit
+    Index working_set = 512;    ///< most examples optimised together
+    Index entrants = 64;        ///< most examples that enter the working set in a round
+    Index shrink_from = 2048;   ///< smaller problems are not shrunk
+    /// Where the whole matrix is at hand rows cost nothing more: large working sets, quickly filled, save rounds.
+    Index whole_working_set = 768, whole_entrants = 256;
+    /// A block is solved to this share of the violation it came with, by at most so many steps for each example.
+    double inner_share = 0.2;
+    Index steps_per_example = 100;
+    /// Shrinking: an example that was optimal for so many rounds may rest, the others must be at most this share of
+    /// all, and they are solved to this share of the violation.
+    Index calm_rounds = 16;
+    double active_share = 0.7, shrunk_share = 0.02;
+    /// Shrinking does not pay any more when the violation is at most so many times the tolerance.
+    double nearly_there = 8.0;
+    /// A hard margin below this, relative to the length of the examples, is taken for none.
+    double smallest_margin = 1e-4;
+    BlockSettings block = {};
     const Blas* blas = nullptr;  ///< if given, blocks that steps solve slowly are solved by factorisation
 };
 
@@ -34,13 +49,13 @@ struct Bias {
     std::vector<double> shift;  ///< empty: zero
 };
 
-/// Block decomposition for an all-together machine (H&L III and IV, with working sets of many examples).
+/// Block decomposition for a joint machine (Hsu & Lin III and IV, with working sets of many examples).
 ///
 /// In a round the examples that violate most enter the working set, the store computes their kernel rows, the block of
 /// the working set is solved by exact steps on one example after the other, and the gradient of all examples is brought
 /// up to date. Nothing in this order depends on the number of threads, which share the rows and the gradient.
 ///
-/// *Shrinking*: examples that have been optimal at a corner of their feasible sets for a while seldom move again. When
+/// *Shrinking*: examples that have been optimal at a vertex of their feasible sets for a while seldom move again. When
 /// they are many, the others are solved as a problem of their own, and only what comes out of it reaches all examples.
 ///
 /// The state stays between calls of `run`: the next one may have another bias or another tolerance.
@@ -91,15 +106,6 @@ class Decomposition {
   private:
     /// Columns whose gradient is updated together: the kernel values of a working set and as many columns fit L2.
     static constexpr Index kStrip = 256;
-    /// A block is solved to this share of the violation it came with.
-    static constexpr double kInnerShare = 0.2;
-    /// Shrinking: an example that was optimal for so many rounds may rest, the others must be at most this share of
-    /// all, and they are solved to this share of the violation.
-    static constexpr Index kCalmRounds = 16;
-    static constexpr double kActiveShare = 0.7;
-    static constexpr double kShrunkShare = 0.02;
-    /// Shrinking does not pay any more when the violation is at most so many times the tolerance.
-    static constexpr double kNearlyThere = 8.0;
 
     struct Change {
         std::vector<const Real*> rows;
@@ -116,6 +122,10 @@ class Decomposition {
         for (Index m = 0; m < classes_; ++m) row[m] = from.at(m, i);
     }
 
+    /// s_i, from the gradient.
+    void copy_scores(Index i, std::span<double> scores) const;
+    /// The gradient of the conjugate term follows the row of its example.
+    void follow_conjugate(Index i, std::span<const double> change);
     [[nodiscard]] bool fetch(std::span<const Index> examples);
     void load_block();
     void load_columns(std::span<const Index> slots, std::span<const char> fresh, std::span<const Index> ordered);
@@ -130,7 +140,7 @@ class Decomposition {
     [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps);
     /// Copy the state of some examples of a larger problem.
     void adopt(const Decomposition& from, std::span<const Index> members);
-    [[nodiscard]] bool at_rest(Index i) const;
+    [[nodiscard]] bool at_vertex(Index i) const;
     [[nodiscard]] bool inseparable() const;
 
     const Loss& loss_;
@@ -159,3 +169,4 @@ class Decomposition {
 }  // namespace polymargin
 
 #include "solver/decomposition_impl.hpp"
+#include "solver/decomposition_shrinking_impl.hpp"

@@ -24,12 +24,12 @@ Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index
       beta_(classes * stride_),
       violations_(labels.size()),
       last_violated_(labels.size(), 0),
-      block_(working_.capacity(), classes),
+      block_(working_.capacity(), classes, settings.block),
       hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })),
       shrinking_(!hard_ && settings.gap == 0.0 && std::ssize(labels) >= settings.shrink_from) {
     std::fill_n(beta_.data(), classes * stride_, 0.0);
     for (Index m = 0; m < classes; ++m) {
-        for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) = loss.offset(labels[i] == m);
+        for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) = loss.offsets(labels[i])[m];
     }
     measure();
 }
@@ -78,6 +78,7 @@ bool Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::s
                 change[m].sum += by;
                 beta_view().at(m, part[i]) += by;
             }
+            follow_conjugate(part[i], changes.subspan((start + static_cast<Index>(i)) * classes_, classes_));
         }
         update(change);
     }
@@ -134,6 +135,14 @@ template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::store_block() {
     std::vector<Change> changes(classes_);
     bool changed = false;
+    if constexpr (Loss::kConjugate) {
+        std::vector<double> change(classes_);
+        for (Index s = 0; s < working_.size(); ++s) {
+            const Index i = working_.members()[s];
+            for (Index m = 0; m < classes_; ++m) change[m] = block_.row(s)[m] - beta().at(m, i);
+            follow_conjugate(i, change);
+        }
+    }
     for (Index m = 0; m < classes_; ++m) {
         for (Index s = 0; s < working_.size(); ++s) {
             const Index i = working_.members()[s];
@@ -169,9 +178,10 @@ void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
                 for (Index i = 0; i < count; ++i) out[i] += shift;
             }
         }
-        loss_.violations({gradient_view().from(begin), beta_view().from(begin), labels_.data() + begin,
-                          bounds_.data() + begin, count},
-                         violations_.data() + begin);
+        measure_violations(loss_,
+                           {gradient_view().from(begin), beta_view().from(begin), labels_.data() + begin,
+                            bounds_.data() + begin, count},
+                           violations_.data() + begin);
     });
     violation_ = *std::ranges::max_element(violations_);
 }
@@ -196,50 +206,67 @@ void Decomposition<Loss, Real>::measure() {
 }
 
 template <MulticlassLoss Loss, class Real>
-bool Decomposition<Loss, Real>::at_rest(Index i) const {
+bool Decomposition<Loss, Real>::at_vertex(Index i) const {
     std::vector<double> row(classes_);
     copy_row(beta(), i, row);
-    return loss_.at_rest(row, example(i));
+    return loss_.at_vertex(row, example(i));
 }
 
-/// Whether a hard-margin problem shows no sign of being separable. With T the sum of all B_iy, `w / T` is a point of
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::follow_conjugate(Index i, std::span<const double> change) {
+    for_conjugate_gradient(loss_, change, example(i), [&](Index m, double q) { gradient_view().at(m, i) += q; });
+}
+
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::copy_scores(Index i, std::span<double> scores) const {
+    const auto offsets = loss_.offsets(labels_[i]);
+    for (Index m = 0; m < classes_; ++m) scores[m] = gradient().at(m, i) - offsets[m];
+    if constexpr (Loss::kConjugate) {
+        std::vector<double> row(classes_);
+        copy_row(beta(), i, row);
+        for_conjugate_gradient(loss_, row, example(i), [&](Index m, double q) { scores[m] -= q; });
+    }
+}
+
+/// Whether a hard-margin problem shows no sign of being separable. With T the sum of all B_iy (of all |B_im| where
+/// rows do not sum to zero), `w / T` is a point of
 /// the set whose distance from 0 is the margin. When that is tiny and some example is still on the wrong side, the
 /// margin is taken for none.
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::inseparable() const {
     if (!hard_) return false;
-    constexpr double smallest_margin = 1e-4;
+    const double least = settings_.smallest_margin;
     double mass = 0.0, square = 0.0, margin = std::numeric_limits<double>::infinity(), largest = 0.0;
     std::vector<double> scores(classes_);
     for (Index i = 0; i < size(); ++i) {
-        for (Index m = 0; m < classes_; ++m) {
-            scores[m] = gradient().at(m, i) - loss_.offset(labels_[i] == m);
-            square += beta().at(m, i) * scores[m];
-        }
+        copy_scores(i, scores);
+        for (Index m = 0; m < classes_; ++m) square += beta().at(m, i) * scores[m];
         if (!std::isinf(bounds_[i])) continue;
-        mass += beta().at(labels_[i], i);
+        for (Index m = 0; m < classes_; ++m) {
+            if (!Loss::kRowsSumToZero || m == labels_[i]) mass += std::abs(beta().at(m, i));
+        }
         margin = std::min(margin, loss_.margin(scores, labels_[i]));
     }
     for (Index s = 0; s < working_.size(); ++s) {
         largest = std::max(largest, static_cast<double>(block_.kernel(s)[s]) + bias_.weight);
     }
-    return mass > 0.0 && margin <= 0.0 && square <= smallest_margin * smallest_margin * largest * mass * mass;
+    return mass > 0.0 && margin <= 0.0 && square <= least * least * largest * mass * mass;
 }
 
 template <MulticlassLoss Loss, class Real>
 MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
-    double square = 0.0, linear = 0.0, margin = std::numeric_limits<double>::infinity();
-    std::vector<double> scores(classes_);
-    const auto read_scores = [&](Index i) {
-        for (Index m = 0; m < classes_; ++m) scores[m] = gradient().at(m, i) - loss_.offset(labels_[i] == m);
-    };
+    double square = 0.0, linear = 0.0, conjugates = 0.0, margin = std::numeric_limits<double>::infinity();
+    std::vector<double> scores(classes_), row(classes_);
     for (Index i = 0; i < size(); ++i) {
-        read_scores(i);
+        copy_scores(i, scores);
+        copy_row(beta(), i, row);
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
-            const double shift = bias_.shift.empty() ? 0.0 : bias_.shift[m], b = beta().at(m, i);
-            square += b * (scores[m] - shift);
-            linear += b * (loss_.offset(labels_[i] == m) + shift);
+            const double shift = bias_.shift.empty() ? 0.0 : bias_.shift[m];
+            square += row[m] * (scores[m] - shift);
+            linear += row[m] * (offsets[m] + shift);
         }
+        conjugates += conjugate_of(loss_, row, example(i));
         if (std::isinf(bounds_[i])) margin = std::min(margin, loss_.margin(scores, labels_[i]));
     }
     // With C = inf the primal point is the current one, scaled until the margin is there.
@@ -247,81 +274,17 @@ MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
     double losses = 0.0;
     for (Index i = 0; i < size(); ++i) {
         if (std::isinf(bounds_[i])) continue;
-        read_scores(i);
+        copy_scores(i, scores);
         for (double& s : scores) s *= scale;
         losses += bounds_[i] * loss_.loss(scores, labels_[i]);
     }
-    MulticlassObjectives result{.primal = 0.5 * square * scale * scale + losses, .dual = -0.5 * square - linear};
+    MulticlassObjectives result{.primal = 0.5 * square * scale * scale + losses,
+                                .dual = -0.5 * square - linear - conjugates};
     if (hard_ && !(margin > 0.0)) result.primal = std::numeric_limits<double>::infinity();
     // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
     const double rounding = 1e-12 * std::abs(result.dual);
     if (result.primal < result.dual && result.dual - result.primal <= rounding) result.primal = result.dual;
     return result;
-}
-
-template <MulticlassLoss Loss, class Real>
-std::vector<Index> Decomposition<Loss, Real>::active() const {
-    std::vector<Index> members;
-    for (Index i = 0; i < size(); ++i) {
-        if (last_violated_[i] > rounds_ - kCalmRounds || !at_rest(i)) members.push_back(i);
-    }
-    return members;
-}
-
-template <MulticlassLoss Loss, class Real>
-bool Decomposition<Loss, Real>::shrinking_pays(std::span<const Index> active, double tolerance) const {
-    const Index count = std::ssize(active);
-    if (violation_ < kNearlyThere * tolerance) return false;
-    if (count > static_cast<Index>(kActiveShare * static_cast<double>(size()))) return false;
-    // Rows that stay in the cache cost nothing more; rows that do not all fit are better short.
-    return store_.whole() ? RestrictedStore<Real>::fits(store_, count) : store_.overflowed();
-}
-
-template <MulticlassLoss Loss, class Real>
-void Decomposition<Loss, Real>::adopt(const Decomposition& from, std::span<const Index> members) {
-    for (Index m = 0; m < classes_; ++m) {
-        for (Index i = 0; i < size(); ++i) {
-            gradient_view().at(m, i) = from.gradient().at(m, members[i]);
-            beta_view().at(m, i) = from.beta().at(m, members[i]);
-        }
-    }
-    bias_ = from.bias_;
-    measure();
-}
-
-template <MulticlassLoss Loss, class Real>
-bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, double tolerance, Index most_steps) {
-    std::vector<Index> labels;
-    std::vector<double> bounds;
-    for (const Index i : active) {
-        labels.push_back(labels_[i]);
-        bounds.push_back(bounds_[i]);
-    }
-    std::vector<double> changes(active.size() * classes_);
-    Index steps = 0;
-    {
-        if (!store_.whole()) {
-            store_.close(*table_);  // its memory is needed
-            return_freed_memory();
-        }
-        RestrictedStore<Real> restricted(store_, active);
-        if (!store_.whole() && restricted.store().capacity(std::ssize(active)) < settings_.working_set) return false;
-        ++shrinkings_;
-        Decomposition problem(loss_, labels, bounds, classes_, restricted.store(), settings_, control_);
-        problem.adopt(*this, active);
-        problem.run(tolerance, most_steps);
-        steps = problem.iterations();
-        store_.count_evaluations(restricted.store().evaluations());
-        for (Index i = 0; i < std::ssize(active); ++i) {
-            for (Index m = 0; m < classes_; ++m) {
-                changes[i * classes_ + m] = problem.beta().at(m, i) - beta().at(m, active[i]);
-            }
-        }
-    }
-    if (!store_.whole()) return_freed_memory();
-    iterations_ += steps;
-    for (const Index i : active) last_violated_[i] = rounds_ - kCalmRounds;  // who is at rest now may stay so
-    return change_rows(active, changes) && steps > 0;
 }
 
 template <MulticlassLoss Loss, class Real>
@@ -348,20 +311,21 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
             if (violations_[i] > tolerance) last_violated_[i] = rounds_;
             worst.offer(-violations_[i], i);
         }
-        if (shrinking_ && (shrunk || rounds_ % kCalmRounds == 0)) {
+        if (shrinking_ && (shrunk || rounds_ % settings_.calm_rounds == 0)) {
             const auto members = active();
             shrunk = shrinking_pays(members, tolerance);
             if (shrunk) {
-                shrinking_ = solve_active(members, std::max(tolerance, kShrunkShare * violation_), last - iterations_);
+                shrinking_ =
+                    solve_active(members, std::max(tolerance, settings_.shrunk_share * violation_), last - iterations_);
                 continue;
             }
         }
         worst.append_to(wanted);
-        working_.take_in(wanted, [this](Index i) { return at_rest(i); });
+        working_.take_in(wanted, [this](Index i) { return at_vertex(i); });
         if (!fetch(working_.members())) return stop_reason(control_);
         load_block();
-        const Index limit = std::min(100 * working_.size(), last - iterations_);
-        const double inner = std::max(tolerance / 2, violation_ * kInnerShare);
+        const Index limit = std::min(settings_.steps_per_example * working_.size(), last - iterations_);
+        const double inner = std::max(tolerance / 2, violation_ * settings_.inner_share);
         const Index steps = block_.solve(loss_, inner, limit, settings_.blas, &control_);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;

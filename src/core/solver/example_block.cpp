@@ -55,8 +55,9 @@ POLYMARGIN_INLINE Found<Real> largest_difference(const Real* highest, const Real
 }  // namespace
 
 template <class Real>
-ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes)
+ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes, const BlockSettings& settings)
     : classes_(classes),
+      settings_(settings),
       // One cache line more than needed: rows a power of two apart would share the sets of the cache.
       stride_((capacity + kStep<Real> - 1) / kStep<Real> * kStep<Real> + padded<Real>(1)),
       kernel_(capacity * stride_),
@@ -92,14 +93,14 @@ void ExampleBlock<Real>::resize(Index size, double weight) {
 
 template <class Real>
 void ExampleBlock<Real>::measure_all() {
-    std::fill_n(highest_.data(), width(), -std::numeric_limits<Real>::max());
-    std::fill_n(lowest_.data(), width(), std::numeric_limits<Real>::max());
+    std::fill_n(highest_.data(), width(), -partner_);
+    std::fill_n(lowest_.data(), width(), partner_);
     for (Index m = 0; m < classes_; ++m) add(0, m, Real(0));
 }
 
 template <class Real>
 void ExampleBlock<Real>::measure(Index s) {
-    Real highest = -std::numeric_limits<Real>::max(), lowest = std::numeric_limits<Real>::max();
+    Real highest = -partner_, lowest = partner_;
     for (Index at = s, m = 0; m < classes_; ++m, at += stride_) {
         const Real g = gradient_.data()[at];
         highest = std::max(highest, g + fall_.data()[at]);
@@ -155,7 +156,7 @@ Index ExampleBlock<Real>::next(double tolerance) {
         if (!(-found.value > tolerance)) return -1;
         measure(found.at);
         const Real exact = highest_.data()[found.at] - lowest_.data()[found.at];
-        if (exact > tolerance && exact >= kClose * -found.value) return found.at;
+        if (exact > tolerance && exact >= static_cast<Real>(settings_.close) * -found.value) return found.at;
     }
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "problem/multiclass.hpp"
 #include "solver/face.hpp"
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
@@ -18,16 +17,31 @@
 
 namespace polymargin {
 
-/// The dense problem of some examples of an all-together machine: their kernel, gradients and rows of coefficients.
+struct BlockSettings {
+    /// Steps for each example before the free coefficients are solved for; after the first time one is enough.
+    Index patience = 4;
+    /// Steps for each example after which a part of a face that is too large is solved for: sooner it cost more than it
+    /// saved on satimage.
+    Index long_time = 16;
+    int first_jumps = 4, most_jumps = 64;  ///< in a row: doubled each time
+    /// Jumps that go on where single rows meet their bounds: shorter each time, down to this. Hard problems (large C,
+    /// wide kernels) took a tenth of the time with them.
+    double shorter = 0.25, shortest = 1e-9;
+    Index most_free = 768;  ///< a larger face is not worth factorising: the cost grows with the cube
+    double close = 0.5;     ///< a promise that is at most so much too large is taken for exact
+};
+
+/// The dense problem of some examples of an joint machine: their kernel, gradients and rows of coefficients.
 ///
 /// An example can be improved when some class may give to another whose gradient is lower. With `highest` the largest
 /// gradient among its classes that may fall and `lowest` the smallest among those that may grow, `highest - lowest`
-/// says how much is to be gained. Of each example a bound of it is kept from above: a step changes few classes, so only
-/// their gradients are looked at, and the largest bound is made exact when it is its example's turn.
+/// says how much is to be gained. Where coefficients move alone, each has a partner that is free and has gradient zero.
+/// Of each example a bound of it is kept from above: a step changes few classes, so only their gradients are looked at,
+/// and the largest bound is made exact when it is its example's turn.
 template <class Real>
 class ExampleBlock {
   public:
-    ExampleBlock(Index capacity, Index classes);
+    ExampleBlock(Index capacity, Index classes, const BlockSettings& settings = {});
 
     [[nodiscard]] Real* kernel(Index s) { return kernel_.data() + s * stride_; }
     [[nodiscard]] const Real* kernel(Index s) const { return kernel_.data() + s * stride_; }
@@ -55,8 +69,9 @@ class ExampleBlock {
     /// long, the linear conditions of all free coefficients are solved in between.
     template <MulticlassLoss Loss>
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
-        Index steps = 0, patience = kPatience * size_;
-        int most_jumps = kFirstJumps;
+        partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
+        Index steps = 0, patience = settings_.patience * size_;
+        int most_jumps = settings_.first_jumps;
         while (true) {
             const Index most = std::min(limit - steps, patience);
             const Index taken = take_steps(loss, tolerance, most);
@@ -67,7 +82,7 @@ class ExampleBlock {
             double share = 0.0;
             for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
                 if (control != nullptr && control->stop_requested()) return steps;
-                const Face face = face_to_solve(loss, steps > kLong * size_);
+                const Face face = face_to_solve(loss, steps > settings_.long_time * size_);
                 if (face.empty()) break;
                 share = jump(loss, face, *blas);
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
@@ -76,22 +91,12 @@ class ExampleBlock {
             // have to look in between whether there is an end at all.
             if (blas == nullptr || unbounded()) continue;
             patience = size_;
-            most_jumps = std::min(2 * most_jumps, kMostJumps);
+            most_jumps = std::min(2 * most_jumps, settings_.most_jumps);
         }
     }
 
   private:
-    /// Steps for each example before the free coefficients are solved for.
-    static constexpr Index kPatience = 4;
-    /// Steps for each example after which a part of a face that is too large is solved for.
-    static constexpr Index kLong = 16;
-    static constexpr int kFirstJumps = 4, kMostJumps = 64;
-    static constexpr double kShorter = 0.25, kShortest = 1e-9;
-    /// A larger face is not worth factorising: the cost grows with the cube.
-    static constexpr Index kMostFree = 768;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
-    /// A bound that is at most so much too large is taken for exact.
-    static constexpr Real kClose = Real(0.5);
 
     [[nodiscard]] bool unbounded() const {
         return std::any_of(examples_.begin(), examples_.begin() + size_,
@@ -115,6 +120,7 @@ class ExampleBlock {
             for (Index m = 0; m < classes_; ++m) {
                 if (row[m] != 0.0) add(s, m, static_cast<Real>(row[m]));
             }
+            for_conjugate_gradient(loss, row, examples_[s], [&](Index m, double q) { own_gradient(m, s) += q; });
             measure(s);
             settle(s);
         }
@@ -129,6 +135,7 @@ class ExampleBlock {
         FaceSystem system(
             face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
             [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
+        system.add_conjugate(face, f, loss, classes_, [this](Index s) { return examples_[s]; });
         double largest = 0.0;
         for (Index a = 0; a < f; ++a) largest = std::max(largest, system.matrix[a * f + a]);
         const double ridge = largest * static_cast<double>(f) * std::numeric_limits<Real>::epsilon();
@@ -139,11 +146,11 @@ class ExampleBlock {
         const double descent = std::inner_product(solution.begin(), solution.end(), right.begin(), 0.0);
         const auto changes = row_changes(face, solution, classes_);
         double share = 1.0;
-        for (const auto& [s, change] : changes) share = std::min(share, loss.room(row(s), change, examples_[s]));
+        for (const auto& [s, change] : changes) share = std::min(share, loss.max_step(row(s), change, examples_[s]));
         // Where rows meet their bounds, going on with the others is often better than that all of them stop.
         const auto rows = rows_;
         const std::vector<Real> gradient(gradient_.data(), gradient_.data() + classes_ * stride_);
-        for (double length = 1.0; length > std::max(share, kShortest); length *= kShorter) {
+        for (double length = 1.0; length > std::max(share, settings_.shortest); length *= settings_.shorter) {
             go(loss, changes, length);
             if (gain(rows, gradient) > (share - share * share / 2) * descent) return share;
             rows_ = rows;
@@ -158,16 +165,16 @@ class ExampleBlock {
     [[nodiscard]] Face face_to_solve(const Loss& loss, bool in_part) {
         Face face;
         for (Index s = 0; s < size_; ++s) {
-            for (const Exchange& e : loss.exchanges(row(s), examples_[s])) face.push_back({s, e});
+            for (const Direction& d : loss.directions(row(s), examples_[s])) face.push_back({s, d});
         }
-        if (std::ssize(face) <= kMostFree) return face;
+        if (std::ssize(face) <= settings_.most_free) return face;
         if (!in_part) return {};
-        const auto slope = [this](const FreeExchange& e) {
-            const auto at = [&](Index m) { return gradient_.data()[m * stride_ + e.example]; };
-            return std::abs(at(e.exchange.gains) - at(e.exchange.loses));
+        const auto slope = [this](const FreeDirection& d) {
+            const auto at = [&](Index m) { return gradient_.data()[m * stride_ + d.example]; };
+            return std::abs(static_cast<Real>(d.direction.slope(at)));
         };
         std::ranges::stable_sort(face, std::ranges::greater{}, slope);
-        face.resize(kMostFree);
+        face.resize(settings_.most_free);
         return face;
     }
 
@@ -180,7 +187,16 @@ class ExampleBlock {
             set_limits(loss, s);
         }
         refresh();
+        if constexpr (Loss::kConjugate) {
+            std::vector<double> change(classes_);
+            for (Index s = 0; s < size_; ++s) {
+                for (Index m = 0; m < classes_; ++m) change[m] = row(s)[m] - start_rows_[s * classes_ + m];
+                for_conjugate_gradient(loss, change, examples_[s], [&](Index m, double q) { own_gradient(m, s) += q; });
+            }
+        }
     }
+    /// Of one example, to which its conjugate term adds.
+    [[nodiscard]] Real& own_gradient(Index m, Index s) { return gradient_.data()[m * stride_ + s]; }
 
     /// By how much the objective is less than with these rows and their gradient: exact, as it is quadratic.
     [[nodiscard]] double gain(std::span<const double> rows, std::span<const Real> gradient) const {
@@ -219,9 +235,11 @@ class ExampleBlock {
     void refresh();
 
     Index classes_;
+    BlockSettings settings_;
     Index stride_;
     Index size_ = 0;
     double weight_ = 0.0;
+    Real partner_ = std::numeric_limits<Real>::max();  // extremes start at -partner_ and partner_
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)
     Buffer<Real> highest_, lowest_;

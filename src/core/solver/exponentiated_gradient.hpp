@@ -16,26 +16,36 @@
 
 namespace polymargin {
 
-/// The exponentiated gradient method (Collins et al. 2008, K 2.3) for losses whose rows are `B_i = C_i (e_y - p_i)`
-/// with p_i on the simplex: the worst wrong class, or none, with probability p_im.
+struct ExponentiatedGradientSettings {
+    Index max_visits = -1;  ///< of examples; -1: no limit
+    std::uint64_t seed = 0;
+    double first_odds = 10.0;    ///< log of those of the own class at the start, where all coefficients are nearly 0
+    double first_rate = 0.5;     ///< in units of 1 / (C_i |x_i|^2)
+    double faster = 1.05;        ///< the rate after a step that helped
+    int most_halvings = 20;      ///< of a rate, until a step helps
+    double lowest_odds = -50.0;  ///< relative to the highest: nothing to a sum, and a way back
+};
+
+/// The exponentiated gradient method (Collins et al. 2008, Keerthi et al. 2.3) for losses whose rows are `B_i = C_i
+/// (e_y - p_i)` with p_i on the simplex: the worst wrong class, or none, with probability p_im.
 ///
 /// An example is drawn at random, and `p_im` becomes proportional to `p_im exp(eta_i g_im)`. The rate eta_i grows a
 /// little with every step that helps and is halved until one does. No p is ever zero, so that every example is a
 /// support vector: they stop at e^-50 of the largest, which is nothing to a sum, but odds that went on falling would
 /// take as long to come back, and end in infinities.
-template <RowLoss Loss, class Real>
+template <SimplexLoss Loss, class Real>
 class ExponentiatedGradient {
   public:
     ExponentiatedGradient(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds,
-                          Index classes, const LinearRows<Real>& rows, Index max_visits, std::uint64_t seed,
+                          Index classes, const LinearRows<Real>& rows, const ExponentiatedGradientSettings& settings,
                           Control& control)
         : loss_(loss),
           labels_(labels),
           bounds_(bounds),
           classes_(classes),
           rows_(rows),
-          max_visits_(max_visits),
-          draw_(seed),
+          settings_(settings),
+          draw_(settings.seed),
           control_(control),
           weights_(rows.features(), classes),
           odds_(rows.size() * classes, 0.0),
@@ -53,9 +63,9 @@ class ExponentiatedGradient {
     void start(double weight) {
         weight_ = weight;
         for (Index i = 0; i < rows_.size(); ++i) {
-            odds_[i * classes_ + labels_[i]] = kFirstOdds;
+            odds_[i * classes_ + labels_[i]] = settings_.first_odds;
             const double curvature = rows_.norm(i) + weight;
-            rates_[i] = curvature > 0.0 ? kFirstRate / (bounds_[i] * curvature) : 1.0;
+            rates_[i] = curvature > 0.0 ? settings_.first_rate / (bounds_[i] * curvature) : 1.0;
             std::ranges::fill(before_, 0.0);
             probabilities(i, 0.0, after_);
             for (Index m = 0; m < classes_; ++m) after_[m] = bounds_[i] * ((m == labels_[i]) - after_[m]);
@@ -70,14 +80,14 @@ class ExponentiatedGradient {
             double losses = 0.0;
             for (Index t = 0; t < n; ++t) {
                 if (t % kCheckEvery == 0 && control_.stop_requested()) return stop_reason(control_);
-                if (max_visits_ >= 0 && visits_ >= max_visits_) return Status::max_iterations;
+                if (settings_.max_visits >= 0 && visits_ >= settings_.max_visits) return Status::max_iterations;
                 losses += visit(static_cast<Index>(draw_.below(static_cast<std::size_t>(n))));
             }
             double square = square_;
             for (const double s : sums_) square += weight_ * s * s;
             const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_;
             const double guess = std::abs(primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
-            control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guess});
+            control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = guess});
             if (guess <= gap) return Status::converged;
         }
     }
@@ -102,11 +112,6 @@ class ExponentiatedGradient {
     }
 
   private:
-    static constexpr double kFirstOdds = 10.0;
-    static constexpr double kFirstRate = 0.5;
-    static constexpr double kFaster = 1.05;
-    static constexpr double kLowestOdds = -50.0;
-    static constexpr int kMostHalvings = 20;
     static constexpr Index kCheckEvery = 64;
 
     /// p_i after a step of this length, by the odds: every exponent is at most 0.
@@ -114,7 +119,8 @@ class ExponentiatedGradient {
         const double* odds = odds_.data() + i * classes_;
         double highest = -std::numeric_limits<double>::infinity(), sum = 0.0;
         for (Index m = 0; m < classes_; ++m) highest = std::max(highest, out[m] = odds[m] + rate * gradient_[m]);
-        for (Index m = 0; m < classes_; ++m) sum += out[m] = std::exp(std::max(out[m] - highest, kLowestOdds));
+        for (Index m = 0; m < classes_; ++m)
+            sum += out[m] = std::exp(std::max(out[m] - highest, settings_.lowest_odds));
         for (Index m = 0; m < classes_; ++m) out[m] /= sum;
     }
     /// The odds after a step of this length, relative to the highest.
@@ -122,7 +128,7 @@ class ExponentiatedGradient {
         const std::span odds(odds_.data() + i * classes_, static_cast<std::size_t>(classes_));
         for (Index m = 0; m < classes_; ++m) odds[m] += rate * gradient_[m];
         const double highest = *std::ranges::max_element(odds);
-        for (double& o : odds) o = std::max(o - highest, kLowestOdds);
+        for (double& o : odds) o = std::max(o - highest, settings_.lowest_odds);
     }
     /// How much the dual objective loses when p_i moves from `before_` to `after_`. The changes add up to zero, so
     /// gradients may be taken relative to that of the likeliest class, whose own change is mostly rounding.
@@ -143,14 +149,16 @@ class ExponentiatedGradient {
         std::vector<double>& scores = gradient_;
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]) + bias_[m];
         const double cost = bound * loss_.loss(scores, labels_[i]);
-        for (Index m = 0; m < classes_; ++m) gradient_[m] += loss_.offset(m == labels_[i]);
+        const auto offsets = loss_.offsets(labels_[i]);
+        for (Index m = 0; m < classes_; ++m) gradient_[m] += offsets[m];
         probabilities(i, 0.0, before_);
-        for (int halving = 0; halving <= kMostHalvings; ++halving, rates_[i] *= 0.5) {
+        for (int halving = 0; halving <= settings_.most_halvings; ++halving, rates_[i] *= 0.5) {
             probabilities(i, rates_[i], after_);
             const double loss = loss_of_dual(bound, curvature);
             if (loss > 0.0) continue;
             step(i, rates_[i]);
-            if (loss < 0.0) rates_[i] *= kFaster;  // a step that changes nothing does not speak for a longer one
+            if (loss < 0.0)
+                rates_[i] *= settings_.faster;  // a step that changes nothing does not speak for a longer one
             for (Index m = 0; m < classes_; ++m) after_[m] = bound * (before_[m] - after_[m]);
             move(i);
             break;
@@ -160,10 +168,11 @@ class ExponentiatedGradient {
     /// Change the coefficients of an example by `after_`.
     void move(Index i) {
         weights_.products(rows_.row(i), scores_.data());
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
             const double by = after_[m];
             change_[m] = static_cast<Real>(by);
-            linear_ += by * loss_.offset(m == labels_[i]);
+            linear_ += by * offsets[m];
             square_ += by * (2.0 * static_cast<double>(scores_[m]) + by * rows_.norm(i));
             sums_[m] += by;
             bias_[m] += weight_ * by;
@@ -176,7 +185,7 @@ class ExponentiatedGradient {
     std::span<const double> bounds_;
     Index classes_;
     const LinearRows<Real>& rows_;
-    Index max_visits_;
+    ExponentiatedGradientSettings settings_;
     Shuffler draw_;
     Control& control_;
     Weights<Real> weights_;

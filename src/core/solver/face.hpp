@@ -1,50 +1,67 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
-#include "problem/multiclass.hpp"
+#include "problem/conjugate.hpp"
 
 namespace polymargin {
 
-/// An exchange that is free, of one example (or slot).
-struct FreeExchange {
+/// A direction that is free, of one example (or slot).
+struct FreeDirection {
     Index example;
-    Exchange exchange;
+    Direction direction;
 };
 
-/// The face of the feasible set that a point is in: all exchanges that are free.
-using Face = std::vector<FreeExchange>;
+/// The face of the feasible set that a point is in: all directions that are free.
+using Face = std::vector<FreeDirection>;
 
-/// The linear conditions for the optimum of a face, `sum_b H_ab p_b = -(G_ig - G_il)` with
-/// `H_ab = K_ij (e_g - e_l)'(e_g' - e_l')`, in the upper left of a system of `size` rows (column-major).
+/// The linear conditions for the optimum of a face, `sum_b H_ab p_b = -d_a'G_i` with `H_ab = d_a'(K_ij + [i = j] Q_i)
+/// d_b` for the directions d_a of example i and d_b of j, in the upper left of a system of `size` rows (column-major).
 struct FaceSystem {
     std::vector<double> matrix, right;
 
+    /// From `kernel(i, j)` and `gradient(m, i)`, the conjugate term left out.
     template <class Kernel, class Gradient>
     FaceSystem(const Face& face, Index size, Kernel&& kernel, Gradient&& gradient)
         : matrix(size * size, 0.0), right(size, 0.0) {
+        constexpr Index no_other = kNoClass - 1;  // what no other direction has, so that nothing is compared twice
         for (Index a = 0; a < std::ssize(face); ++a) {
             const auto& [i, one] = face[a];
-            right[a] = gradient(one.loses, i) - gradient(one.gains, i);
+            right[a] = -one.slope([&](Index m) { return gradient(m, i); });
+            const Index gains = one.gains == kNoClass ? no_other : one.gains;
+            const Index loses = one.loses == kNoClass ? no_other : one.loses;
             for (Index b = 0; b < std::ssize(face); ++b) {
                 const auto& [j, other] = face[b];
-                const int along = (one.gains == other.gains) - (one.gains == other.loses) - (one.loses == other.gains) +
-                                  (one.loses == other.loses);
-                if (along != 0) matrix[b * size + a] = along * kernel(i, j);
+                const int along =
+                    (gains == other.gains) - (gains == other.loses) - (loses == other.gains) + (loses == other.loses);
+                matrix[b * size + a] = along * kernel(i, j);  // zeros too: a branch is taken too irregularly
+            }
+        }
+    }
+
+    /// Add the conjugate terms of a loss that has them; `example(i)` is that of a slot.
+    template <RowLoss Loss, class Example>
+    void add_conjugate(const Face& face, Index size, const Loss& loss, Index classes, Example&& example) {
+        if constexpr (Loss::kConjugate) {
+            for (Index a = 0; a < std::ssize(face); ++a) {
+                const auto& [i, one] = face[a];
+                for (Index b = 0; b < std::ssize(face); ++b) {
+                    const auto& [j, other] = face[b];
+                    if (i == j) matrix[b * size + a] += conjugate_curvature(loss, example(i), classes, one, other);
+                }
             }
         }
     }
 };
 
-/// What the step `p` along the exchanges of a face does to the row of each example.
+/// What the step `p` along the directions of a face does to the row of each example.
 [[nodiscard]] inline std::map<Index, std::vector<double>> row_changes(const Face& face, std::span<const double> p,
                                                                       Index classes) {
     std::map<Index, std::vector<double>> changes;
     for (std::size_t a = 0; a < face.size(); ++a) {
-        auto& change = changes.try_emplace(face[a].example, classes, 0.0).first->second;
-        change[face[a].exchange.gains] += p[a];
-        change[face[a].exchange.loses] -= p[a];
+        face[a].direction.add_to(changes.try_emplace(face[a].example, classes, 0.0).first->second, p[a]);
     }
     return changes;
 }

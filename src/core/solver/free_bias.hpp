@@ -4,69 +4,80 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "solver/circulation.hpp"
 #include "solver/decomposition.hpp"
+#include "solver/multipliers.hpp"
 
 namespace polymargin {
 
-/// Solve an all-together problem whose bias is not regularised: `sum_i B_im = 0` for every class m, H&L (5) and (23).
-///
-/// The method of multipliers, which for the primal is a series of proximal steps on b: each is a bounded problem with
-/// the kernel `K + rho` and the scores shifted by the current b, started where the last one ended; then b moves by
-/// `rho sum_i B_im`. At the end the rest of the sums is taken out of the coefficients, so that the dual point is
-/// feasible and its objective a bound.
+struct FreeBiasSettings {
+    MultiplierSettings multipliers = {};
+    /// A step is solved to this share of what the last one left of the sums.
+    double inner_share = 0.1;
+};
+
+/// Solve a joint problem whose bias is not regularised: `sum_i B_im = 0` for every class m, Hsu & Lin (5) and (23), by
+/// the method of multipliers. At the end the rest of the sums is taken out of the coefficients, so that the dual point
+/// is feasible and its objective a bound.
 template <MulticlassLoss Loss, class Real>
 class FreeBias {
   public:
     /// `scale` is the size of a kernel value.
-    FreeBias(Decomposition<Loss, Real>& problem, double scale) : problem_(problem), scale_(scale > 0.0 ? scale : 1.0) {}
+    FreeBias(Decomposition<Loss, Real>& problem, double scale, const FreeBiasSettings& settings = {})
+        : problem_(problem), scale_(scale > 0.0 ? scale : 1.0), settings_(settings) {}
 
     /// `shift` is where b starts; empty: at zero.
     Status run(double tolerance, std::vector<double> shift = {}) {
-        double weight = scale_;
-        double last = std::numeric_limits<double>::infinity();
+        tolerance_ = tolerance;
         shift.resize(problem_.classes(), 0.0);
-        for (steps_ = 1; steps_ <= kMaxSteps; ++steps_) {
-            problem_.set_bias({weight, shift});
-            const Status status = problem_.run(std::max(tolerance / 2, std::min(kInnerShare * last, 1.0)));
-            const auto sums = problem_.column_sums();
-            double residual = 0.0;
-            for (std::size_t m = 0; m < sums.size(); ++m) {
-                shift[m] += weight * sums[m];
-                residual = std::max(residual, scale_ * std::abs(sums[m]));
-            }
-            if (status != Status::converged) return finish(shift, status);
-            // What is left of the sums changes the scores by at most as much when it is taken out.
-            if (residual <= tolerance / 4 && problem_.violation() <= tolerance / 2) {
-                finish(shift, status);
-                if (problem_.violation() <= tolerance) return status;
-            }
-            // Sums that do not change at all mean that b is on its way to the next place where a coefficient moves.
-            const bool stuck = residual > kStuck * last;
-            if (residual > kProgress * last) weight *= kGrowth;
-            if (!stuck) weight = std::min(weight, kMostWeight * scale_);
-            last = residual;
-        }
-        return finish(shift, Status::precision);
+        const auto result = solve_by_multipliers(*this, scale_, std::move(shift), settings_.multipliers);
+        steps_ = result.steps;
+        return result.status;
     }
 
     [[nodiscard]] Index steps() const { return steps_; }
     /// Whether the sums are zero: not when the solver was stopped and kernel rows were missing.
     [[nodiscard]] bool balanced() const { return balanced_; }
 
+    // What the method of multipliers asks, `BiasedProblem`.
+    Status solve(double weight, const std::vector<double>& shift, double left) {
+        problem_.set_bias({weight, shift});
+        return problem_.run(std::max(tolerance_ / 2, std::min(settings_.inner_share * left, 1.0)));
+    }
+    [[nodiscard]] std::vector<double> sums() const { return problem_.column_sums(); }
+    [[nodiscard]] std::vector<double> bias() const {
+        std::vector<double> bias = problem_.bias().shift;
+        const auto sums = problem_.column_sums();
+        for (std::size_t m = 0; m < bias.size(); ++m) bias[m] += problem_.bias().weight * sums[m];
+        return bias;
+    }
+    std::optional<Status> judge(const std::vector<double>& shift, double left, Status status) {
+        if (status != Status::converged) return finish(shift, status);
+        // What is left of the sums changes the scores by at most as much when it is taken out.
+        if (left > tolerance_ / 4 || problem_.violation() > tolerance_ / 2) return std::nullopt;
+        finish(shift, status);
+        return problem_.violation() <= tolerance_ ? std::optional(status) : std::nullopt;
+    }
+    Status give_up(const std::vector<double>& shift) { return finish(shift, Status::precision); }
+
   private:
-    static constexpr Index kMaxSteps = 200;
-    /// A step is solved to this share of what the last one left of the sums.
-    static constexpr double kInnerShare = 0.1;
-    /// A step that leaves more than this share of the sums asks for a larger weight.
-    static constexpr double kProgress = 0.5;
-    static constexpr double kStuck = 0.99;
-    static constexpr double kGrowth = 2.0;
-    /// In units of a kernel value: much larger, and a step on one example can hardly move for the sums.
-    static constexpr double kMostWeight = 16.0;
+    using Changes = std::map<Index, std::vector<double>>;
+    static constexpr double kUnbounded = 1e100;
+
+    /// What an example can carry from one column to another and stay free.
+    struct Carrier {
+        Index example;
+        double most;
+    };
+    struct Carriers {
+        std::vector<std::vector<Carrier>> on;  // of each edge, from column to column
+        std::vector<double> capacity;
+    };
 
     Status finish(const std::vector<double>& shift, Status status) {
         problem_.set_bias({0.0, shift});
@@ -74,88 +85,108 @@ class FreeBias {
         return status;
     }
 
-    /// Take the sums out of coefficients that are free: they can move a little and stay optimal. False if the solver
-    /// was stopped meanwhile.
-    bool balance_free() {
-        const Index k = problem_.classes(), n = problem_.size();
-        // What each example can carry from one column to another and stay free.
-        struct Carrier {
-            Index example;
-            double room;
-        };
-        std::vector<std::vector<Carrier>> carriers(k * k);
-        std::vector<double> capacity(k * k, 0.0), row(k), change(k, 0.0);
-        for (Index i = 0; i < n; ++i) {
+    /// Columns and, where coefficients move alone, nobody: what they give to, or get from.
+    [[nodiscard]] Index nodes() const { return problem_.classes() + (Loss::kRowsSumToZero ? 0 : 1); }
+    [[nodiscard]] Index node(Index m) const { return m == kNoClass ? problem_.classes() : m; }
+
+    [[nodiscard]] Carriers find_carriers() const {
+        const Index k = problem_.classes(), n = nodes();
+        Carriers carriers{std::vector<std::vector<Carrier>>(n * n), std::vector<double>(n * n, 0.0)};
+        std::vector<double> row(k), change(k, 0.0);
+        for (Index i = 0; i < problem_.size(); ++i) {
             for (Index m = 0; m < k; ++m) row[m] = problem_.beta().at(m, i);
-            const auto exchanges = problem_.loss().exchanges(row, problem_.example(i));
-            for (const auto& [one, other] : exchanges) {
-                for (const auto& [gains, loses] : {std::pair{one, other}, std::pair{other, one}}) {
-                    change[gains] = 1.0;
-                    change[loses] = -1.0;
-                    double room = problem_.loss().room(row, change, problem_.example(i));
-                    change[gains] = change[loses] = 0.0;
-                    // A row has one room for all its exchanges. Half of it leaves the variable free.
-                    room = std::min(room, kUnbounded) / (2.0 * static_cast<double>(exchanges.size()));
-                    if (!(room > 0.0)) continue;
-                    carriers[loses * k + gains].push_back({i, room});
-                    capacity[loses * k + gains] += room;
+            const auto directions = problem_.loss().directions(row, problem_.example(i));
+            for (const auto& [one, other] : directions) {
+                for (const Direction d : {Direction{one, other}, Direction{other, one}}) {
+                    d.add_to(change, 1.0);
+                    double most = problem_.loss().max_step(row, change, problem_.example(i));
+                    std::ranges::fill(change, 0.0);
+                    // A row has one way to go for all its directions. Half of it leaves the variable free.
+                    most = std::min(most, kUnbounded) / (2.0 * static_cast<double>(directions.size()));
+                    if (!(most > 0.0)) continue;
+                    const Index edge = node(d.loses) * n + node(d.gains);
+                    carriers.on[edge].push_back({i, most});
+                    carriers.capacity[edge] += most;
                 }
             }
         }
-        const auto carried = carry_excess(problem_.column_sums(), capacity);
-        std::map<Index, std::vector<double>> changes;
-        for (Index edge = 0; edge < k * k; ++edge) {
+        return carriers;
+    }
+
+    /// Take the sums out of coefficients that are free: they can move a little and stay optimal. False if the solver
+    /// was stopped meanwhile.
+    bool balance_free() {
+        const Index k = problem_.classes(), n = nodes();
+        const Carriers carriers = find_carriers();
+        auto excess = problem_.column_sums();
+        if (n > k) excess.push_back(-std::accumulate(excess.begin(), excess.end(), 0.0));
+        const auto carried = carry_excess(std::move(excess), carriers.capacity);
+        Changes changes;
+        for (Index edge = 0; edge < n * n; ++edge) {
             if (carried[edge] == 0.0) continue;
-            for (const auto& [i, room] : carriers[edge]) {
-                auto& row_change = changes.try_emplace(i, k, 0.0).first->second;
-                const double share = carried[edge] * (room / capacity[edge]);
-                row_change[edge / k] -= share;
-                row_change[edge % k] += share;
+            const Direction d{edge % n == k ? kNoClass : edge % n, edge / n == k ? kNoClass : edge / n};
+            for (const auto& [i, most] : carriers.on[edge]) {
+                d.add_to(row_of(changes, i), carried[edge] * (most / carriers.capacity[edge]));
             }
         }
         return apply(changes);
     }
 
-    /// Take out what is left, whatever it does to the violation: the dual point must be feasible. Coefficients are a
-    /// flow from the class of the example to the others; make it a circulation.
+    /// Take out what is left, whatever it does to the violation: the dual point must be feasible. Coefficients that sum
+    /// to zero are a flow from the class of the example to the others; make it a circulation. Else each column has
+    /// examples on two sides, and the heavier one gives in. None grows, so that all stay feasible.
     bool balance_all() {
         const Index k = problem_.classes(), n = problem_.size();
         const auto beta = problem_.beta();
-        std::vector<double> flow(k * k, 0.0);
-        for (Index i = 0; i < n; ++i) {
-            const Index y = problem_.example(i).label;
-            for (Index m = 0; m < k; ++m) flow[y * k + m] += m == y ? 0.0 : -beta.at(m, i);
-        }
-        const auto balanced = largest_circulation_below(flow, k);
-        std::map<Index, std::vector<double>> changes;
-        for (Index y = 0; y < k; ++y) {
-            for (Index m = 0; m < k; ++m) take_out(y, m, flow[y * k + m] - balanced[y * k + m], changes);
+        Changes changes;
+        if constexpr (Loss::kRowsSumToZero) {
+            std::vector<double> flow(k * k, 0.0);
+            for (Index i = 0; i < n; ++i) {
+                const Index y = problem_.example(i).label;
+                for (Index m = 0; m < k; ++m) flow[y * k + m] += m == y ? 0.0 : -beta.at(m, i);
+            }
+            const auto balanced = largest_circulation_below(flow, k);
+            for (Index y = 0; y < k; ++y) {
+                for (Index m = 0; m < k; ++m) {
+                    const auto gives = [&](Index i) { return problem_.example(i).label == y && beta.at(m, i) < 0.0; };
+                    take_out(gives, {m, y}, flow[y * k + m] - balanced[y * k + m], changes);
+                }
+            }
+        } else {
+            const auto sums = problem_.column_sums();
+            for (Index m = 0; m < k; ++m) {
+                const double sign = sums[m] < 0.0 ? -1.0 : 1.0;
+                const auto gives = [&](Index i) { return sign * beta.at(m, i) > 0.0; };
+                take_out(gives, sign < 0.0 ? Direction{m, kNoClass} : Direction{kNoClass, m}, sign * sums[m], changes);
+            }
         }
         return apply(changes);
     }
 
-    /// Take so much out of what the examples of class y have in class m, of those first that it hurts least: a
-    /// coefficient at its limit is there for a reason, and off it the example may violate by all of its loss.
-    void take_out(Index y, Index m, double amount, std::map<Index, std::vector<double>>& changes) const {
+    /// Move so much along a direction that makes a column smaller, of the examples that give those first that it hurts
+    /// least: a coefficient at its limit is there for a reason, and off it the example may violate by all of its loss.
+    template <class Gives>
+    void take_out(Gives&& gives, const Direction& d, double amount, Changes& changes) const {
         if (!(amount > 0.0)) return;
         const auto beta = problem_.beta(), gradient = problem_.gradient();
+        const Index column = Loss::kRowsSumToZero || d.loses == kNoClass ? d.gains : d.loses;
         std::vector<std::pair<double, Index>> givers;
         for (Index i = 0; i < problem_.size(); ++i) {
-            if (problem_.example(i).label != y || !(beta.at(m, i) < 0.0)) continue;
-            givers.emplace_back(std::abs(gradient.at(m, i) - gradient.at(y, i)), i);
+            if (gives(i)) givers.emplace_back(std::abs(d.slope([&](Index m) { return gradient.at(m, i); })), i);
         }
         std::ranges::sort(givers);
         for (const auto& [hurt, i] : givers) {
-            const double part = std::min(amount, -beta.at(m, i));
-            auto& change = changes.try_emplace(i, problem_.classes(), 0.0).first->second;
-            change[m] += part;
-            change[y] -= part;
+            const double part = std::min(amount, std::abs(beta.at(column, i)));
+            d.add_to(row_of(changes, i), part);
             amount -= part;
             if (!(amount > 0.0)) return;
         }
     }
 
-    bool apply(const std::map<Index, std::vector<double>>& changes) {
+    [[nodiscard]] std::vector<double>& row_of(Changes& changes, Index i) const {
+        return changes.try_emplace(i, problem_.classes(), 0.0).first->second;
+    }
+    bool apply(const Changes& changes) {
         std::vector<Index> which;
         std::vector<double> values;
         for (const auto& [i, change] : changes) {
@@ -165,10 +196,10 @@ class FreeBias {
         return problem_.change_rows(which, values);
     }
 
-    static constexpr double kUnbounded = 1e100;
-
     Decomposition<Loss, Real>& problem_;
     double scale_;
+    FreeBiasSettings settings_;
+    double tolerance_ = 0.0;
     Index steps_ = 0;
     bool balanced_ = false;
 };

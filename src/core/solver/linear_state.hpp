@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "linear/source.hpp"
-#include "problem/multiclass.hpp"
+#include "problem/conjugate.hpp"
 #include "solver/coefficients.hpp"
+#include "solver/violations.hpp"
 #include "support/workers.hpp"
 
 namespace polymargin {
@@ -32,11 +33,7 @@ struct LinearState {
     MulticlassObjectives objectives;
     double violation = 0.0;  ///< of the worst example
 
-    [[nodiscard]] double gap() const {
-        const double scale = std::max(std::abs(objectives.primal), std::abs(objectives.dual));
-        if (!std::isfinite(scale)) return std::numeric_limits<double>::infinity();
-        return scale > 0.0 ? (objectives.primal - objectives.dual) / scale : 0.0;
-    }
+    [[nodiscard]] double gap() const { return objectives.gap(); }
 };
 
 /// Weights that are not those of the coefficients: a point of the primal beside one of the dual.
@@ -44,19 +41,6 @@ struct PrimalPoint {
     std::vector<double> weights;  ///< features x classes
     std::vector<double> bias;
 };
-
-/// With coupled classes what one that may fall can give to one that may grow; else what each can do alone.
-template <RowLoss Loss>
-double distance_from_optimal(const Loss& loss, std::span<const double> gradient, std::span<const double> row,
-                             const Example& example) {
-    double highest = -std::numeric_limits<double>::infinity(), lowest = -highest;
-    for (Index m = 0; m < std::ssize(row); ++m) {
-        const bool own = m == example.label;
-        if (loss.may_fall(row[m], own, example.bound)) highest = std::max(highest, gradient[m]);
-        if (loss.may_grow(row[m], own, example.bound)) lowest = std::min(lowest, gradient[m]);
-    }
-    return std::max(0.0, Loss::kCoupled ? highest - lowest : std::max(highest, -lowest));
-}
 
 /// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients.
 inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
@@ -81,6 +65,40 @@ inline void sum_up(const LinearData& problem, const Coefficients& coefficients, 
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.weights[f * k + m] -= problem.centre[f] * state.sums[m];
     }
+}
+
+/// What some examples add to the objectives, and the violation of the worst.
+struct PartWorth {
+    double losses = 0.0, linear = 0.0, conjugates = 0.0, violation = 0.0;
+};
+
+/// By the scores of the weights and the bias of the state.
+template <RowLoss Loss>
+PartWorth worth_of(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
+                   const LinearState& state, Range range) {
+    const Index k = problem.classes;
+    PartWorth part;
+    std::vector<double> scores(k), gradient(k), row(k);
+    for (Index i = range.begin; i < range.end; ++i) {
+        const Example example{problem.labels[i], problem.bounds[i]};
+        std::ranges::copy(state.bias, scores.begin());
+        for_entries(problem.data, problem.order[i], [&](Index f, double v) {
+            const double* w = state.weights.data() + f * k;
+            for (Index m = 0; m < k; ++m) scores[m] += v * w[m];
+        });
+        std::ranges::fill(row, 0.0);
+        for (const auto& [m, b] : coefficients.row(i)) row[m] = b;
+        const auto offsets = loss.offsets(example.label);
+        for (Index m = 0; m < k; ++m) {
+            gradient[m] = scores[m] + offsets[m];
+            part.linear += row[m] * offsets[m];
+        }
+        for_conjugate_gradient(loss, row, example, [&](Index m, double q) { gradient[m] += q; });
+        part.conjugates += conjugate_of(loss, row, example);
+        part.losses += example.bound * loss.loss(scores, example.label);
+        part.violation = std::max(part.violation, loss.violation(extremes_of(loss, gradient, row, example)));
+    }
+    return part;
 }
 
 /// `b_m = weight sum_i B_im + shift_m`. The dual objective counts the shift as the constraint that it stands for: with
@@ -110,38 +128,18 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
     }
-    struct Part {
-        double losses = 0.0, linear = 0.0, violation = 0.0;
-    };
-    std::vector<Part> parts((n + Workers::kPart - 1) / Workers::kPart);
+    std::vector<PartWorth> parts((n + Workers::kPart - 1) / Workers::kPart);
     workers.for_parts(n, [&](Range range) {
-        Part& part = parts[range.begin / Workers::kPart];
-        std::vector<double> scores(k), gradient(k), row(k);
-        for (Index i = range.begin; i < range.end; ++i) {
-            const Example example{problem.labels[i], problem.bounds[i]};
-            std::ranges::copy(state.bias, scores.begin());
-            for_entries(problem.data, problem.order[i], [&](Index f, double v) {
-                const double* w = state.weights.data() + f * k;
-                for (Index m = 0; m < k; ++m) scores[m] += v * w[m];
-            });
-            std::ranges::fill(row, 0.0);
-            for (const auto& [m, b] : coefficients.row(i)) row[m] = b;
-            for (Index m = 0; m < k; ++m) {
-                const double offset = loss.offset(m == example.label);
-                gradient[m] = scores[m] + offset;
-                part.linear += row[m] * offset;
-            }
-            part.losses += example.bound * loss.loss(scores, example.label);
-            part.violation = std::max(part.violation, distance_from_optimal(loss, gradient, row, example));
-        }
+        parts[range.begin / Workers::kPart] = worth_of(loss, problem, coefficients, state, range);
     });
-    double losses = 0.0, linear = 0.0;
-    for (const Part& part : parts) {
+    double losses = 0.0, linear = 0.0, conjugates = 0.0;
+    for (const PartWorth& part : parts) {
         losses += part.losses;
         linear += part.linear;
+        conjugates += part.conjugates;
         state.violation = std::max(state.violation, part.violation);
     }
-    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * square - linear};
+    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * square - linear - conjugates};
     // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
     auto& [primal, dual] = state.objectives;
     if (primal < dual && dual - primal <= 1e-12 * std::abs(dual)) primal = dual;

@@ -24,7 +24,7 @@ struct PolishKernel {
 /// fix what met a bound and repeat; at the optimum of the free variables, release the worst violator by one step of
 /// SMO. The state is kept only if the violation fell. Problems with more than `max_free` free variables are left as
 /// they are.
-void polish(std::span<const Run> runs, std::span<const double> upper, BinaryState& state, const PolishKernel& kernel,
-            const Blas& blas, Index max_free = 256);
+void polish(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
+            const PolishKernel& kernel, const Blas& blas, Index max_free = 256);
 
 }  // namespace polymargin

@@ -19,6 +19,35 @@
 
 namespace polymargin {
 
+/// Losses whose rows, on a face of their feasible set, answer to the scores by a projection: their classes exchange, or
+/// each moves alone, and no conjugate term bends the way.
+template <class Loss>
+concept NewtonLoss = RowLoss<Loss> && !Loss::kConjugate;
+
+struct NewtonSettings {
+    /// tau at first, and how it falls while the inner problems stay easy: solved by so many steps.
+    double first_share = 0.1, smaller_share = 0.33, least_share = 1e-6;
+    int easy = 4;
+    int most_steps = 10;  ///< of an inner problem; then the next point of the dual is tried from where it is
+    /// An inner problem is solved when what is left of it is this share of the gap, or less if that led nowhere.
+    double inner_share = 0.1, least_inner_share = 1e-6;
+    /// Newton's equations are solved as well as this, with so many products at most: more if few examples are in them,
+    /// and they cost no more than a pass over all.
+    double residual = 0.3;
+    Index least_products = 15, most_products = 200;
+    /// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
+    double slope = 0.2;
+    int most_looks = 12;
+    /// Damping: at first, when a step was much too long, and less than which is none. It came when steps overshot
+    /// where the examples of a feature are all at their limits.
+    double first_damping = 0.01, fresh_damping = 1e-4, least_damping = 1e-6;
+    int patience = 6;  ///< points of the dual that may pass without the gap falling by a tenth
+    /// Blocks of the Hessian cost their features squared for each example and cubed to factor: for few features, and
+    /// many examples for each.
+    Index most_features = 1024, rows_per_feature = 4;
+    Index most_memory = 4;  ///< what is kept for all examples and classes, in units of the examples themselves
+};
+
 /// A proximal point method for linear machines with few features and many examples, by Newton steps on the weights.
 ///
 /// From a point `A` of the dual it goes to the best one nearby,
@@ -36,17 +65,17 @@ namespace polymargin {
 ///
 /// A bias that is part of the weights is one more feature. One that is free is the same with a shift, to which each
 /// point of the dual adds what that feature's weights have become: a proximal point method there too.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 class ProximalNewton {
   public:
     /// `weight` is that of a bias that is part of the weights: 1, or 0 if there is none. If the bias is `free` it is
     /// where the method starts.
     ProximalNewton(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
-                   const LinearRows<Real>& rows, double weight, bool free, const Blas& blas, ThreadPool& pool,
-                   Control& control);
+                   const LinearRows<Real>& rows, double weight, bool free, const NewtonSettings& settings,
+                   const Blas& blas, ThreadPool& pool, Control& control);
 
     /// Whether the method is for such a problem: blocks of the Hessian are small and the examples many.
-    [[nodiscard]] static bool suits(const LinearRows<Real>& rows, Index classes);
+    [[nodiscard]] static bool suits(const LinearRows<Real>& rows, Index classes, const NewtonSettings& settings = {});
 
     /// Begin with these coefficients and, if the bias is free, with this one.
     void start(const Coefficients& coefficients, std::span<const double> bias);
@@ -125,6 +154,7 @@ class ProximalNewton {
     const LinearRows<Real>& rows_;
     double weight_, bias_;  // bias_: the value of the feature that stands for it
     bool free_;
+    NewtonSettings settings_;
     ThreadPool& pool_;
     Control& control_;
     ClassBlocks<Real> blocks_;

@@ -12,27 +12,10 @@ namespace polymargin {
 
 namespace proximal_newton {
 
-/// tau at first, and how it falls while the inner problems stay easy.
-constexpr double kFirstShare = 0.1, kSmallerShare = 0.33, kLeastShare = 1e-6;
-constexpr int kEasy = 4, kMostSteps = 10;
-/// An inner problem is solved when what is left of it is this share of the gap, or less if that led nowhere.
-constexpr double kInnerShare = 0.1, kLeastInnerShare = 1e-6;
-/// Newton's equations are solved as well as this, with so many products at most: more if few examples are in them, and
-/// they cost no more than a pass over all.
-constexpr double kResidual = 0.3;
-constexpr Index kLeastProducts = 15, kMostProducts = 200;
-/// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
-constexpr double kSlope = 0.2;
-constexpr int kMostLooks = 12;
-/// Damping: at first, when a step was much too long, and less than which is none.
-constexpr double kFirstDamping = 0.01, kFreshDamping = 1e-4, kLeastDamping = 1e-6;
-/// Points of the dual that may pass without the gap falling by a tenth.
-constexpr int kPatience = 6;
 /// Sums of single precision are taken over by double after so many rows.
 constexpr Index kShort = 1024;
-constexpr Index kMostFeatures = 1024, kMostClasses = 64, kRowsPerFeature = 4;
-/// What is kept for all examples and classes, in units of the examples themselves.
-constexpr Index kMostMemory = 4;
+/// The classes of a face are the bits of a number.
+constexpr Index kMostClasses = 64;
 
 inline double dot(std::span<const double> a, std::span<const double> b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -45,11 +28,11 @@ inline void add_to(std::vector<double>& to, double by, const std::vector<double>
 
 }  // namespace proximal_newton
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Index> labels,
                                            std::span<const double> bounds, Index classes, const LinearRows<Real>& rows,
-                                           double weight, bool free, const Blas& blas, ThreadPool& pool,
-                                           Control& control)
+                                           double weight, bool free, const NewtonSettings& settings, const Blas& blas,
+                                           ThreadPool& pool, Control& control)
     : loss_(loss),
       labels_(labels),
       bounds_(bounds),
@@ -59,6 +42,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       weight_(weight),
       bias_(std::sqrt(weight)),
       free_(free),
+      settings_(settings),
       pool_(pool),
       control_(control),
       blocks_(rows, classes, bias_, blas, pool, control),
@@ -77,7 +61,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
     find_reach();
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::find_reach() {
     reach_.assign(size_, 0.0);
     for (Index i = 0; i < rows_.size(); ++i) {
@@ -91,15 +75,15 @@ void ProximalNewton<Loss, Real>::find_reach() {
     }
 }
 
-template <RowLoss Loss, class Real>
-bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes) {
-    using namespace proximal_newton;
+template <NewtonLoss Loss, class Real>
+bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes, const NewtonSettings& settings) {
     const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
-    return rows.features() <= kMostFeatures && classes <= kMostClasses &&
-           rows.size() >= kRowsPerFeature * rows.features() && rows.size() * each <= kMostMemory * rows.bytes();
+    return rows.features() <= settings.most_features && classes <= proximal_newton::kMostClasses &&
+           rows.size() >= settings.rows_per_feature * rows.features() &&
+           rows.size() * each <= settings.most_memory * rows.bytes();
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 template <class Work>
 void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
     pool_.for_each(kParts, [&](Index p) {
@@ -117,7 +101,7 @@ void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
     for (const Share& share : shares_) visits_ += share.rows;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real> by) const {
     share.recent.add(rows_.row(i), by.data());
     ++share.rows;
@@ -128,7 +112,7 @@ void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real
     if (++share.pending == proximal_newton::kShort) flush(share);
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::flush(Share& share) const {
     if (share.pending == 0) return;
     Real* recent = share.recent.row(0);
@@ -139,14 +123,14 @@ void ProximalNewton<Loss, Real>::flush(Share& share) const {
     share.pending = 0;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::sum_of(std::span<Share> shares) const -> Vector {
     Vector sum(size_ * width_, 0.0);
     for (const Share& share : shares) proximal_newton::add_to(sum, 1.0, share.weights);
     return sum;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::load(const Vector& weights) {
     Real* to = loaded_.row(0);
     for (Index t = 0; t < rows_.features() * width_; ++t) to[t] = static_cast<Real>(weights[t]);
@@ -155,7 +139,7 @@ void ProximalNewton<Loss, Real>::load(const Vector& weights) {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& scores) {
     load(weights);
     in_parts(rows_.size(), [&](Share& share, Index i) {
@@ -166,16 +150,18 @@ void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& s
     });
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std::span<double> row) const {
     const Example example{labels_[i], bounds_[i]};
     load_centre(i, row);
-    for (Index m = 0; m < classes_; ++m) scores[m] += loss_.offset(m == example.label);
-    // Most rows are where they belong, at a corner.
-    if (distance_from_optimal(loss_, scores, row, example) > 0.0) (void)loss_.step(scores, curvature(i), example, row);
+    const auto offsets = loss_.offsets(example.label);
+    for (Index m = 0; m < classes_; ++m) scores[m] += offsets[m];
+    // Most rows are where they belong, at a vertex.
+    const auto [highest, lowest, own] = extremes_of(loss_, scores, row, example);
+    if (promise_of<Loss>(highest, lowest) > 0.0) (void)loss_.step(scores, curvature(i), example, row);
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::answer() -> Answer {
     in_parts(rows_.size(), [&](Share& share, Index i) {
         double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
@@ -186,18 +172,19 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
         respond(i, s, b);
         std::uint64_t face = 0;
         bool used = false;
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
             const bool own = m == labels_[i];
             by[m] = static_cast<Real>(row[m]);
             used = used || row[m] != 0.0;
-            share.linear += (loss_.offset(own) + shift_[m]) * row[m];
+            share.linear += (offsets[m] + shift_[m]) * row[m];
             if (loss_.may_grow(row[m], own, bounds_[i]) && loss_.may_fall(row[m], own, bounds_[i])) {
                 face |= std::uint64_t{1} << m;
             }
         }
         if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
         // Alone in its row a class has nobody to exchange with.
-        faces_.data()[i] = Loss::kCoupled && std::has_single_bit(face) ? 0 : face;
+        faces_.data()[i] = Loss::kRowsSumToZero && std::has_single_bit(face) ? 0 : face;
     });
     Answer result;
     result.weights = sum_of(shares_);
@@ -208,7 +195,7 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
     return result;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
     const std::span faces(faces_.data(), static_cast<std::size_t>(rows_.size()));
     std::vector<CurvedRow> curved;
@@ -219,7 +206,7 @@ std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
     return curved;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::gap_of(const Answer& now) const {
     using proximal_newton::dot;
     const double primal = 0.5 * dot(weights_, weights_) + now.losses;
@@ -227,14 +214,14 @@ double ProximalNewton<Loss, Real>::gap_of(const Answer& now) const {
     return (primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     using namespace proximal_newton;
     for (steps_ = 0;; ++steps_) {
         now_ = answer();
         if (stopped()) return Inner::stopped;
         const double open = gap_of(now_);
-        control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = open});
+        control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = open});
         if (open <= gap) return Inner::certified;
         if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
         Vector difference = weights_;
@@ -243,7 +230,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         const double left = 0.5 * dot(difference, difference);
         const double scale = std::max(std::abs(0.5 * dot(weights_, weights_) + now_.losses), 1e-300);
         if (left <= inner_share_ * std::max(0.0, open * scale - left)) return Inner::solved;
-        if (steps_ == kMostSteps || !find_direction()) return Inner::slow;
+        if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
         multiply(direction_, slopes_);
         const double length = find_length();
         if (stopped()) return Inner::stopped;
@@ -256,7 +243,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::settle() {
     using namespace proximal_newton;
     // The dual is a parabola on the way from A to B.
@@ -277,7 +264,7 @@ double ProximalNewton<Loss, Real>::settle() {
     return length;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::move_bias() {
     if (!free_) return;
     for (Index m = 0; m < classes_; ++m) {
@@ -288,7 +275,7 @@ void ProximalNewton<Loss, Real>::move_bias() {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::span<const double> bias) {
     using namespace proximal_newton;
     if (free_) std::ranges::copy(bias, shift_.begin());
@@ -299,11 +286,12 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     in_parts(rows_.size(), [&](Share& share, Index i) {
         Real by[2 * kMostClasses] = {};
         bool used = false;
+        const auto offsets = loss_.offsets(labels_[i]);
         for (Index m = 0; m < classes_; ++m) {
             const double b = centre_.data()[i * classes_ + m];
             by[m] = static_cast<Real>(b);
             used = used || b != 0.0;
-            share.linear += (loss_.offset(m == labels_[i]) + shift_[m]) * b;
+            share.linear += (offsets[m] + shift_[m]) * b;
         }
         if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
     });
@@ -311,13 +299,13 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     base_linear_ = 0.0;
     for (const Share& share : shares_) base_linear_ += share.linear;
     if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
-    share_ = kFirstShare;
-    inner_share_ = kInnerShare;
-    damping_ = kFirstDamping;
+    share_ = settings_.first_share;
+    inner_share_ = settings_.inner_share;
+    damping_ = settings_.first_damping;
 }
 
 /// Of the weights and the shift, anew: along many steps rounding adds up.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::compute_scores() {
     multiply(weights_, scores_);
     for (Index t = 0; free_ && t < rows_.size() * classes_; ++t) {
@@ -325,13 +313,13 @@ void ProximalNewton<Loss, Real>::compute_scores() {
     }
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     using namespace proximal_newton;
     max_visits_ = max_visits;
     compute_scores();
     double best = std::numeric_limits<double>::infinity();
-    for (int idle = 0; idle < kPatience; ++idle) {
+    for (int idle = 0; idle < settings_.patience; ++idle) {
         if (stopped()) return stop_reason(control_);
         const Inner inner = solve_inner(gap);
         if (stopped()) return stop_reason(control_);
@@ -341,16 +329,18 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
         if (inner == Inner::certified) return Status::converged;
         if (open < 0.9 * best) idle = -1;
         best = std::min(best, open);
-        if (inner == Inner::solved && steps_ <= kEasy) share_ = std::max(kLeastShare, kSmallerShare * share_);
+        if (inner == Inner::solved && steps_ <= settings_.easy)
+            share_ = std::max(settings_.least_share, settings_.smaller_share * share_);
         if (inner == Inner::slow && length < 1.0) share_ *= 2.0;
         if (inner == Inner::solved) {
-            inner_share_ = length < 1.0 ? std::max(kLeastInnerShare, 0.1 * inner_share_) : kInnerShare;
+            inner_share_ =
+                length < 1.0 ? std::max(settings_.least_inner_share, 0.1 * inner_share_) : settings_.inner_share;
         }
     }
     return Status::precision;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     Coefficients result(rows_.size());
     std::vector<Coefficients::Entry> entries;
@@ -367,7 +357,7 @@ Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     return result;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 PrimalPoint ProximalNewton<Loss, Real>::point() const {
     PrimalPoint point{Vector(rows_.features() * classes_), Vector(classes_, 0.0)};
     const auto original = rows_.original_features();

@@ -9,7 +9,7 @@
 namespace polymargin {
 
 /// Damped: a feature whose examples are all at their limits has no curvature that would end a step before they move.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
     Hessian hessian{curved_rows(), Vector(size_, 1.0)};
     proximal_newton::add_to(hessian.diagonal, damping_ / share_, reach_);
@@ -17,7 +17,7 @@ auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
 }
 
 /// d v + sum_i x_i (P_i/c_i x_i'v)'
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& v, Vector& out) {
     load(v);
     in_parts(std::ssize(hessian.curved), [&](Share& share, Index t) {
@@ -29,7 +29,7 @@ void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& 
             products[m] = (face >> m & 1) != 0 ? products[m] + loaded_bias_[m] : Real(0);
             mean += products[m];
         }
-        mean = Loss::kCoupled ? mean / static_cast<Real>(std::popcount(face)) : Real(0);
+        mean = Loss::kRowsSumToZero ? mean / static_cast<Real>(std::popcount(face)) : Real(0);
         const auto by = static_cast<Real>(factor);
         for (Index m = 0; m < classes_; ++m) {
             if ((face >> m & 1) != 0) products[m] = by * (products[m] - mean);
@@ -44,10 +44,10 @@ void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& 
 
 /// The weights of coupled classes sum up to zero for every feature, and so does every step, but the blocks know nothing
 /// of that: without a projection conjugate gradients would have to find out.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::divide_by_blocks(Vector& v) const {
     blocks_.divide(v, width_);
-    if (!Loss::kCoupled) return;
+    if (!Loss::kRowsSumToZero) return;
     for (Index f = 0; f < size_; ++f) {
         const std::span row(v.data() + f * width_, static_cast<std::size_t>(classes_));
         const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(classes_);
@@ -56,21 +56,21 @@ void ProximalNewton<Loss, Real>::divide_by_blocks(Vector& v) const {
 }
 
 /// Conjugate gradients with the blocks of the classes as preconditioner.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::find_direction() {
     using namespace proximal_newton;
     const Hessian hessian = this->hessian();
-    blocks_.factor(hessian.curved, Loss::kCoupled, hessian.diagonal);
+    blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal);
     Vector residual = now_.weights;
     add_to(residual, -1.0, weights_);
-    const double wanted = kResidual * std::sqrt(dot(residual, residual));
+    const double wanted = settings_.residual * std::sqrt(dot(residual, residual));
     direction_.assign(weights_.size(), 0.0);
     Vector divided = residual, product;
     divide_by_blocks(divided);
     Vector along = divided;
     double size = dot(residual, divided);
-    const Index most =
-        std::clamp(rows_.size() / std::max<Index>(1, std::ssize(hessian.curved)), kLeastProducts, kMostProducts);
+    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(hessian.curved)),
+                                  settings_.least_products, settings_.most_products);
     for (Index t = 0; t < most && !stopped(); ++t) {
         multiply(hessian, along, product);
         const double length = size / dot(along, product);
@@ -88,7 +88,7 @@ bool ProximalNewton<Loss, Real>::find_direction() {
 }
 
 /// Of the inner objective, along the direction.
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::slope_at(double length) {
     in_parts(rows_.size(), [&](Share& share, Index i) {
         double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
@@ -103,15 +103,15 @@ double ProximalNewton<Loss, Real>::slope_at(double length) {
     return slope;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::find_length() {
     using namespace proximal_newton;
     const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
     if (!(start < 0.0)) return 0.0;
     double low = 0.0, slope_low = start, high = 0.0, slope_high = 0.0, length = 1.0;
-    for (int look = 0; look < kMostLooks && !stopped(); ++look) {
+    for (int look = 0; look < settings_.most_looks && !stopped(); ++look) {
         const double slope = slope_at(length);
-        if (std::abs(slope) <= kSlope * std::abs(start) || (slope < 0.0 && high == 0.0)) return length;
+        if (std::abs(slope) <= settings_.slope * std::abs(start) || (slope < 0.0 && high == 0.0)) return length;
         if (slope < 0.0) {
             low = length, slope_low = slope;
         } else {
@@ -122,11 +122,10 @@ double ProximalNewton<Loss, Real>::find_length() {
     return low > 0.0 ? low : length;
 }
 
-template <RowLoss Loss, class Real>
+template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::adapt_damping(double length) {
-    using namespace proximal_newton;
-    if (length < 0.1) damping_ = std::max(10.0 * damping_, kFreshDamping);
-    if (length > 0.5) damping_ = damping_ > kLeastDamping ? 0.1 * damping_ : 0.0;
+    if (length < 0.1) damping_ = std::max(10.0 * damping_, settings_.fresh_damping);
+    if (length > 0.5) damping_ = damping_ > settings_.least_damping ? 0.1 * damping_ : 0.0;
 }
 
 }  // namespace polymargin

@@ -24,15 +24,24 @@ namespace polymargin {
 struct SequentialSettings {
     Index max_visits = -1;  ///< of examples; -1: no limit
     std::uint64_t seed = 0;
-    bool shuffling = true;     ///< a random order anew in each loop; if not, the given one
-    bool shrinking = true;     ///< loops over the examples whose coefficients are between their limits, K 2.1
-    bool cooling = true;       ///< these loops go on to a tolerance that falls step by step, K 2.1
-    bool newton = true;        ///< with few features, Newton steps when the gap is small
+    bool shuffling = true;  ///< a random order anew in each loop; if not, the given one
+    bool shrinking = true;  ///< loops over the examples whose coefficients are between their limits, Keerthi et al. 2.1
+    bool cooling = true;    ///< these loops go on to a tolerance that falls step by step, Keerthi et al. 2.1
+    bool newton = true;     ///< with few features, Newton steps when the gap is small
     Index newton_from = 2048;  ///< examples; fewer are no work for loops either, unless C is large
+    /// Shrunk loops end when they have computed as much as so many full ones, Keerthi et al. 2.1,
+    double shrunk_loops = 5.0;
+    /// or have come to this share of the violation that the last full one met: their cooling.
+    double cooling_share = 0.1;
+    /// An example that promises less than this share of the worst is left as it is: with many classes a step costs more
+    /// than a look.
+    double negligible = 0.01;
+    /// Full loops that may pass without the guess of the gap being halved: rounding in the weights may fool it.
+    int patience = 30;
 };
 
-/// The sequential dual method for linear machines (K 2 and 3): one example after the other gets the row of coefficients
-/// that is best while all others stay, and the weights follow at once. No kernel value is ever computed.
+/// The sequential dual method for linear machines (Keerthi et al. 2 and 3): one example after the other gets the row of
+/// coefficients that is best while all others stay, and the weights follow at once. No kernel value is ever computed.
 ///
 /// Loops over all examples alternate with loops over those whose coefficients are between their limits. What an example
 /// would cost in the primal is known when it is visited, so a full loop ends with a good guess of the duality gap.
@@ -94,15 +103,7 @@ class SequentialDual {
 
   private:
     using Entry = Coefficients::Entry;
-    /// Shrunk loops end when they have computed as much as so many full ones, K 2.1.
-    static constexpr double kMostShrunkLoops = 5.0;
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
-    /// These loops go on to this share of the violation that the last full one met.
-    static constexpr double kCooling = 0.1;
-    /// An example that violates by less than this share of the worst is left as it is.
-    static constexpr double kNegligible = 0.01;
-    /// Full loops that may pass without the guess being halved.
-    static constexpr int kPatience = 30;
     /// A stop request is looked for so often.
     static constexpr Index kCheckEvery = 64;
 
@@ -121,16 +122,17 @@ class SequentialDual {
     /// met. After each visit its example, and whether its row changed, go to `after`. Negative if it was ended early.
     template <class After>
     double visit_all(std::span<const std::uint32_t> examples, bool used_only, After&& after);
-    /// Compute the scores of an example; how far it is from optimal, given the others.
+    /// Compute the scores of an example; what it promises, given the others.
     double visit(Index i);
+    double promise_of_scores(Index i, const Example& example);
     /// The same for the classes that it uses and its own, which are then loaded: with many classes that is much less.
     double visit_used(Index i);
     void load_row(Index i);
-    void load_gradient(Index label);
+    void load_gradient(const Example& example);
     /// Make the row that is loaded the best one.
     void improve(Index i);
     /// Of the row that is loaded.
-    [[nodiscard]] bool at_rest(Index i) const { return loss_.at_rest(row_, {place_of(labels_[i]), bounds_[i]}); }
+    [[nodiscard]] bool at_vertex(Index i) const { return loss_.at_vertex(row_, {place_of(labels_[i]), bounds_[i]}); }
     /// Where a class is among those that are loaded, -1 if it is not.
     [[nodiscard]] Index place_of(Index m) const {
         if (all_loaded_) return m;
@@ -164,8 +166,9 @@ class SequentialDual {
     std::vector<Entry> entries_;
     double weight_ = 0.0;
     std::vector<double> bias_, shift_, sums_;
-    double square_ = 0.0;  // of all weights
-    double linear_ = 0.0;  // sum_im (o_im + shift_m) B_im
+    double square_ = 0.0;      // of all weights
+    double linear_ = 0.0;      // sum_im (o_im + shift_m) B_im
+    double conjugates_ = 0.0;  // sum_i q_i(B_i)
     double guessed_gap_ = std::numeric_limits<double>::infinity();
     double violation_ = std::numeric_limits<double>::infinity();
     Index visits_ = 0;

@@ -9,16 +9,31 @@ double SequentialDual<Loss, Real>::visit(Index i) {
     ++visits_;
     const Example example = this->example(i);
     weights_.products(rows_.row(i), scores_.data());
+    if constexpr (kOwnOffset<Loss> && !Loss::kConjugate) {
+        return promise_of_scores(i, example);
+    } else {
+        for (Index m = 0; m < classes_; ++m) scores_[m] += bias_row_[m];
+        load_row(i);
+        load_gradient(example);
+        const auto [highest, lowest, own] = extremes_of(loss_, gradient_, row_, example);
+        return promise_of<Loss>(highest, lowest);
+    }
+}
+
+/// Of the products of an example, to which the bias is added, in one pass over its classes.
+template <RowLoss Loss, class Real>
+double SequentialDual<Loss, Real>::promise_of_scores(Index i, const Example& example) {
+    const OwnOffset offsets = loss_.offsets(example.label);
     // The limits stand for an example of no class whose coefficients are zero; few differ.
     const auto row = coefficients_.row(i);
     if (example.label >= 0) set_limits(example.label, 0.0, true, example.bound);
     for (const auto& [m, b] : row) set_limits(m, b, m == example.label, example.bound);
-    const Real own = example.label >= 0 ? static_cast<Real>(loss_.offset(true) - loss_.offset(false)) : Real(0);
-    const auto [highest, lowest] = add_and_measure<Real>(scores_, bias_row_, static_cast<Real>(loss_.offset(false)),
-                                                         example.label, own, fall_, grow_);
+    const Real own = example.label >= 0 ? static_cast<Real>(offsets.own - offsets.others) : Real(0);
+    const auto [highest, lowest] =
+        add_and_measure<Real>(scores_, bias_row_, static_cast<Real>(offsets.others), example.label, own, fall_, grow_);
     if (example.label >= 0) set_limits(example.label, 0.0, false, 1.0);
     for (const auto& [m, b] : row) set_limits(m, 0.0, false, 1.0);
-    return std::max(0.0, static_cast<double>(Loss::kCoupled ? highest - lowest : std::max(highest, -lowest)));
+    return std::max(0.0, static_cast<double>(Loss::kRowsSumToZero ? highest - lowest : std::max(highest, -lowest)));
 }
 
 template <RowLoss Loss, class Real>
@@ -40,8 +55,9 @@ double SequentialDual<Loss, Real>::visit_used(Index i) {
     }
     weights_.products(rows_.row(i), used_, scores_.data());
     for (std::size_t c = 0; c < used_.size(); ++c) scores_[c] += bias_row_[used_[c]];
-    load_gradient(example.label);
-    return distance_from_optimal(loss_, gradient_, row_, {place_of(example.label), example.bound});
+    load_gradient(example);
+    const auto [highest, lowest, mine] = extremes_of(loss_, gradient_, row_, {place_of(example.label), example.bound});
+    return promise_of<Loss>(highest, lowest);
 }
 
 /// The row of an example with all its classes.
@@ -58,11 +74,14 @@ void SequentialDual<Loss, Real>::load_row(Index i) {
 
 /// From the scores, for the classes that are loaded.
 template <RowLoss Loss, class Real>
-void SequentialDual<Loss, Real>::load_gradient(Index label) {
+void SequentialDual<Loss, Real>::load_gradient(const Example& example) {
     gradient_.resize(used_.size());
+    const auto offsets = loss_.offsets(example.label);
     for (std::size_t c = 0; c < used_.size(); ++c) {
-        gradient_[c] = static_cast<double>(scores_[c]) + loss_.offset(used_[c] == label);
+        gradient_[c] = static_cast<double>(scores_[c]) + offsets[used_[c]];
     }
+    for_conjugate_gradient(loss_, row_, {place_of(example.label), example.bound},
+                           [&](Index c, double q) { gradient_[c] += q; });
 }
 
 template <RowLoss Loss, class Real>
@@ -70,7 +89,10 @@ void SequentialDual<Loss, Real>::improve(Index i) {
     const Example example = this->example(i);
     const double curvature = rows_.norm(i) + weight_;
     before_ = row_;
-    if (!loss_.step(gradient_, curvature, {place_of(example.label), example.bound}, row_)) return;
+    const Example placed{place_of(example.label), example.bound};
+    if (!loss_.step(gradient_, curvature, placed, row_)) return;
+    conjugates_ += conjugate_of(loss_, row_, placed) - conjugate_of(loss_, before_, placed);
+    const auto offsets = loss_.offsets(example.label);
     entries_.clear();
     changed_.clear();
     for (std::size_t c = 0; c < used_.size(); ++c) {
@@ -80,7 +102,7 @@ void SequentialDual<Loss, Real>::improve(Index i) {
         if (by == 0.0) continue;
         changed_.push_back(m);
         change_[changed_.size() - 1] = static_cast<Real>(by);
-        linear_ += by * (loss_.offset(m == example.label) + shift_[m]);
+        linear_ += by * (offsets[m] + shift_[m]);
         // |w + by x|^2 = |w|^2 + 2 by w.x + by^2 |x|^2
         square_ += by * (2.0 * (static_cast<double>(scores_[c]) - bias_[m]) + by * rows_.norm(i));
         sums_[m] += by;
@@ -121,7 +143,7 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
     loop_.assign(examples.begin(), examples.end());
     if (settings_.shuffling) shuffle_.in_blocks(loop_);
     double worst = 0.0;
-    const double negligible = std::isfinite(violation_) ? kNegligible * violation_ : 0.0;
+    const double negligible = std::isfinite(violation_) ? settings_.negligible * violation_ : 0.0;
     for (std::size_t t = 0; t < loop_.size(); ++t) {
         if (at_limit() || (static_cast<Index>(t) % kCheckEvery == 0 && !may_go_on())) return -1.0;
         prepare(t);
@@ -131,7 +153,7 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
         const bool worth = distance > negligible;
         if (worth && !used_only) {
             load_row(i);
-            load_gradient(labels_[i]);
+            load_gradient(example(i));
         }
         if (worth) improve(i);
         after(i, worth);
@@ -148,7 +170,7 @@ bool SequentialDual<Loss, Real>::full_loop() {
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]);  // as they were before
         losses += bounds_[i] * loss_.loss(scores, labels_[i]);
         if (!changed) load_row(i);
-        rests[i] = at_rest(i);
+        rests[i] = at_vertex(i);
     });
     if (worst < 0.0) return false;
     active_.clear();
@@ -156,7 +178,7 @@ bool SequentialDual<Loss, Real>::full_loop() {
     violation_ = worst;
     double square = square_;
     for (const double s : sums_) square += weight_ * s * s;
-    const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_;
+    const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_ - conjugates_;
     // The losses are those of many moments: a guess below zero is as wrong as one above.
     guessed_gap_ = std::abs(primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
     return true;
@@ -164,12 +186,12 @@ bool SequentialDual<Loss, Real>::full_loop() {
 
 template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
-    const auto most = static_cast<Index>(kMostShrunkLoops * static_cast<double>(rows_.size()));
+    const auto most = static_cast<Index>(settings_.shrunk_loops * static_cast<double>(rows_.size()));
     const bool used_only = classes_ > Weights<Real>::kFew;
     std::vector<char> rests(all_.size(), 0);
     for (Index done = 0; done < most && !active_.empty(); done += std::ssize(loop_)) {
         const double worst = visit_all(active_, used_only, [&](Index i, bool changed) {
-            if (changed) rests[i] = at_rest(i);
+            if (changed) rests[i] = at_vertex(i);
         });
         if (worst < 0.0) return false;
         std::erase_if(active_, [&](std::uint32_t i) { return rests[i] != 0; });
@@ -184,15 +206,15 @@ Status SequentialDual<Loss, Real>::run(double gap, double loops) {
     double best = std::numeric_limits<double>::infinity();
     for (int idle = 0;; ++idle) {
         if (!full_loop()) return reason_to_stop();
-        control_.report({.done = 0, .total = 1, .iterations = visits_, .violation = guessed_gap_});
+        control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = guessed_gap_});
         if (guessed_gap_ <= gap || violation_ <= 0.0) return Status::converged;
         // What has added up in the weights and the norm may hide the rest.
         if (guessed_gap_ < 0.5 * best) {
             best = guessed_gap_;
             idle = 0;
         }
-        if (idle == kPatience || static_cast<double>(visits_) >= enough) return Status::converged;
-        if (settings_.shrinking && !shrunk_loops(settings_.cooling ? kCooling * violation_ : 0.0)) {
+        if (idle == settings_.patience || static_cast<double>(visits_) >= enough) return Status::converged;
+        if (settings_.shrinking && !shrunk_loops(settings_.cooling ? settings_.cooling_share * violation_ : 0.0)) {
             return reason_to_stop();
         }
     }
@@ -202,18 +224,20 @@ template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::start_from(std::span<const Index> support, std::span<const double> rows) {
     coefficients_ = Coefficients(rows_.size());
     std::ranges::fill(sums_, 0.0);
-    linear_ = 0.0;
+    linear_ = conjugates_ = 0.0;
     for (std::size_t s = 0; s < support.size(); ++s) {
         const Index i = support[s];
         const Example example = this->example(i);
         row_.assign(rows.begin() + s * classes_, rows.begin() + (s + 1) * classes_);
         loss_.make_feasible(example, row_);
+        conjugates_ += conjugate_of(loss_, row_, example);
+        const auto offsets = loss_.offsets(example.label);
         entries_.clear();
         for (Index m = 0; m < classes_; ++m) {
             if (row_[m] == 0.0) continue;
             entries_.push_back({static_cast<std::int32_t>(m), row_[m]});
             sums_[m] += row_[m];
-            linear_ += row_[m] * (loss_.offset(m == example.label) + shift_[m]);
+            linear_ += row_[m] * (offsets[m] + shift_[m]);
         }
         coefficients_.set(i, entries_);
     }

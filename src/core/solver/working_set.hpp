@@ -31,12 +31,12 @@ class WorkingSet {
     }
 
     /// Give every wanted example a slot: a new one while there is room, then the slots of examples that are not wanted
-    /// and at rest, then of any others that are not wanted.
-    template <class AtRest>
-    void take_in(std::span<const Index> wanted, AtRest&& at_rest) {
+    /// and at a vertex, then of any others that are not wanted.
+    template <class AtVertex>
+    void take_in(std::span<const Index> wanted, AtVertex&& at_vertex) {
         added_.clear();
         std::vector<Index> vacant[2];
-        if (size() + std::ssize(wanted) > capacity_) find_vacant(wanted, at_rest, vacant);
+        if (size() + std::ssize(wanted) > capacity_) find_vacant(wanted, at_vertex, vacant);
         for (const Index t : wanted) {
             if (slot_[t] >= 0) continue;
             Index s = size();
@@ -56,14 +56,14 @@ class WorkingSet {
     }
 
   private:
-    template <class AtRest>
-    void find_vacant(std::span<const Index> wanted, AtRest&& at_rest, std::vector<Index> (&vacant)[2]) const {
+    template <class AtVertex>
+    void find_vacant(std::span<const Index> wanted, AtVertex&& at_vertex, std::vector<Index> (&vacant)[2]) const {
         std::vector<char> keep(members_.size(), 0);
         for (const Index t : wanted) {
             if (slot_[t] >= 0) keep[slot_[t]] = 1;
         }
         for (Index s = 0; s < size(); ++s) {
-            if (!keep[s]) vacant[at_rest(members_[s]) ? 0 : 1].push_back(s);
+            if (!keep[s]) vacant[at_vertex(members_[s]) ? 0 : 1].push_back(s);
         }
     }
 

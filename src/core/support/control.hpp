@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -16,6 +17,10 @@ struct Progress {
     Index total = 0;                                             ///< sub-problems in all
     Index iterations = 0;                                        ///< steps taken so far, over all sub-problems
     double violation = std::numeric_limits<double>::infinity();  ///< largest violation among those under way
+    double gap = std::numeric_limits<double>::infinity();        ///< relative duality gap, of solvers that go by it
+
+    /// What is still open, by the measure that the solver goes by.
+    [[nodiscard]] double open() const { return std::min(violation, gap); }
 };
 
 /// Thrown by a computation that nobody waits for any more.
@@ -56,10 +61,12 @@ class Control {
         total_.store(p.total, std::memory_order_relaxed);
         iterations_.store(p.iterations, std::memory_order_relaxed);
         violation_.store(p.violation, std::memory_order_relaxed);
+        gap_.store(p.gap, std::memory_order_relaxed);
     }
     [[nodiscard]] Progress progress() const {
         return {done_.load(std::memory_order_relaxed), total_.load(std::memory_order_relaxed),
-                iterations_.load(std::memory_order_relaxed), violation_.load(std::memory_order_relaxed)};
+                iterations_.load(std::memory_order_relaxed), violation_.load(std::memory_order_relaxed),
+                gap_.load(std::memory_order_relaxed)};
     }
 
   private:
@@ -68,6 +75,7 @@ class Control {
     Clock::time_point deadline_;
     std::atomic<Index> done_{0}, total_{0}, iterations_{0};
     std::atomic<double> violation_{std::numeric_limits<double>::infinity()};
+    std::atomic<double> gap_{std::numeric_limits<double>::infinity()};
 };
 
 /// Run `work` on a thread of its own while the calling thread waits and calls `poll` every `interval`; a `poll` that

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin.storage import import_libsvm, load_model
-from polymargin.storage._files import read_whole
 from polymargin.storage.data_files import Examples, LabelColumn, read_examples
+from polymargin.storage.files import read_whole
 from polymargin.storage.range_file import Ranges, read_ranges, widened
 from polymargin.support.errors import with_hint
 
@@ -43,7 +43,7 @@ def load_queries(
 ) -> tuple[Any, Examples]:
     """Return a model and the examples it is asked about, as wide as it needs them."""
     machine = load_any_model(model)
-    precomputed = machine._kernel.precomputed
+    precomputed = machine.model_.kernel.precomputed
     examples = read_examples(path, label=label, header=header, zero_based=zero_based or precomputed)
     if precomputed:
         return machine, replace(examples, X=_kernel_values(path, examples, machine.n_features_in_))

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from polymargin.kernels.kernel import KERNELS
+from polymargin.kernels import KERNELS
 from polymargin.storage.safetensors_file import MACHINES
 from polymargin.support.errors import with_hint
 
@@ -26,10 +26,10 @@ BY_NAME = {option_name(name): machine for name, machine in MACHINES.items()}
 
 def kernel_name(given: str) -> str:
     """Return the kernel that a number of LIBSVM's, or a name, means."""
-    numbered = {str(number): name for number, name in enumerate(KERNELS)}
+    numbered = {str(entry.number): name for name, entry in KERNELS.items()}
     kernel = numbered.get(given, given)
     if kernel not in KERNELS:
-        raise _wrong(f"-t {given}: expected a kernel from 0 to 4", f"they are {', '.join(KERNELS)}")
+        raise _wrong(f"-t {given}: expected a kernel from 0 to {len(KERNELS) - 1}", f"they are {', '.join(KERNELS)}")
     return kernel
 
 

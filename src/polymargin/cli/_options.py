@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from polymargin.kernels import KERNELS, readers
 from polymargin.storage.data_files import LabelColumn
 
 DATA_HELP = "Examples: LIBSVM/svmlight text or CSV, plain or compressed, or npz."
@@ -37,17 +38,20 @@ Setting = Annotated[
 Kernel = Annotated[
     str,
     typer.Option(
-        "-t", "--kernel", metavar="KERNEL", help="0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed; number or name."
+        "-t",
+        "--kernel",
+        metavar="KERNEL",
+        help=", ".join(f"{entry.number} {name}" for name, entry in KERNELS.items()) + "; number or name.",
     ),
 ]
-Degree = Annotated[int, typer.Option("-d", "--degree", help="Degree of the polynomial kernel.")]
+Degree = Annotated[int, typer.Option("-d", "--degree", help=f"Degree of the kernel: {', '.join(readers('degree'))}.")]
 Gamma = Annotated[
     str,
     typer.Option(
         "-g", "--gamma", metavar="NUMBER", help="gamma of the kernel: a number, auto (1 / features) or scale."
     ),
 ]
-Coef0 = Annotated[float, typer.Option("-r", "--coef0", help="coef0 of the polynomial and the sigmoid kernel.")]
+Coef0 = Annotated[float, typer.Option("-r", "--coef0", help=f"coef0 of the kernel: {', '.join(readers('coef0'))}.")]
 Cost = Annotated[float, typer.Option("-c", "--cost", help="C, the price of an error; inf is the hard margin.")]
 CacheSize = Annotated[
     float | None,

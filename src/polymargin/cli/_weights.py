@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.storage._labels import label_text
+from polymargin.storage.labels import label_text
 
 _WEIGHT = re.compile(r"-w(.+)")
 

@@ -11,8 +11,8 @@ import typer
 
 from polymargin.cli import _options as option
 from polymargin.cli._messages import Printer
-from polymargin.storage._labels import label_text
 from polymargin.storage.data_files import Examples, read_examples
+from polymargin.storage.labels import label_text
 from polymargin.storage.range_file import Ranges
 
 _UNEVEN = 100.0  # ranges of features that differ by more ask for scaling

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polymargin.cli import _options as option
+from polymargin.kernels import names_of_functions
 from polymargin.support.errors import with_hint
 
 if TYPE_CHECKING:
@@ -45,13 +46,8 @@ class Scaling(StrEnum):
     standard = "standard"
 
 
-class KernelName(StrEnum):
-    """The kernels."""
-
-    rbf = "rbf"
-    linear = "linear"
-    poly = "poly"
-    sigmoid = "sigmoid"
+KernelName = StrEnum("KernelName", {name: name for name in names_of_functions()})  # type: ignore[misc]
+_DEFAULT_KERNEL = KernelName("rbf")
 
 
 def compare(
@@ -72,7 +68,7 @@ def compare(
         float, typer.Option(min=0.01, max=0.99, help="With --test: the share held out to choose parameters.")
     ] = 0.3,
     grid: Annotated[Grid, typer.Option(help="8 x 8 or 15 x 15 values of C and gamma.")] = Grid.coarse,
-    kernel: Annotated[KernelName, typer.Option(help="The kernel.")] = KernelName.rbf,
+    kernel: Annotated[KernelName, typer.Option(help="The kernel.")] = _DEFAULT_KERNEL,
     scaling: Annotated[Scaling, typer.Option(help="Scale features to [-1, 1], or standardise them.")] = Scaling.none,
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Most seconds for the search of a machine.", show_default=False)

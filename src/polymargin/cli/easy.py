@@ -18,8 +18,8 @@ from polymargin.cli._messages import Printer
 from polymargin.cli.predict import prediction_text, say_rate
 from polymargin.cli.train import fit_and_save
 from polymargin.cli.tune import LOG2_C, LOG2_GAMMA, powers, searched
-from polymargin.storage._files import check_target, replace_whole
 from polymargin.storage.data_files import base_name, read_examples
+from polymargin.storage.files import check_target, replace_whole
 from polymargin.storage.range_file import Ranges, widened
 
 

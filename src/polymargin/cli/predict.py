@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from polymargin.cli import _options as option
 from polymargin.cli._data import load_queries, rate
 from polymargin.cli._messages import Printer, write_out
-from polymargin.storage._files import check_target, replace_whole
-from polymargin.storage._labels import label_text
+from polymargin.storage.files import check_target, replace_whole
+from polymargin.storage.labels import label_text
 from polymargin.support.errors import with_hint
 
 

@@ -9,8 +9,8 @@ import typer
 
 from polymargin.cli import _options as option
 from polymargin.cli._messages import Printer, write_out
-from polymargin.storage._files import check_target, replace_whole
 from polymargin.storage.data_files import read_examples, svmlight_text
+from polymargin.storage.files import check_target, replace_whole
 from polymargin.storage.range_file import Ranges, read_ranges
 
 

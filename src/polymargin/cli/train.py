@@ -15,9 +15,10 @@ from polymargin.cli._data import load_training
 from polymargin.cli._machines import DEFAULT_MACHINE, gamma_value, kernel_name, machine_of
 from polymargin.cli._messages import Printer
 from polymargin.cli._weights import class_weights
+from polymargin.kernels import is_precomputed
 from polymargin.storage import save_model
-from polymargin.storage._files import check_target
 from polymargin.storage.data_files import base_name
+from polymargin.storage.files import check_target
 
 
 def train(
@@ -72,7 +73,7 @@ def train(
     }
     unfitted = machine_of(machine, settings or (), bool(probability), parameters)
     examples = load_training(
-        data, label=label, header=header, zero_based=zero_based, precomputed=kind == "precomputed", ranges=ranges
+        data, label=label, header=header, zero_based=zero_based, precomputed=is_precomputed(kind), ranges=ranges
     )
     unfitted.set_params(class_weight=class_weights(weight or (), examples.y))
     if folds is not None:
@@ -113,7 +114,7 @@ def fit_and_save(machine: Any, X: Any, y: Any, path: Path, printer: Printer) -> 
 
 def description(machine: Any) -> dict[str, Any]:
     """Return what there is to say of a fitted machine."""
-    kernel = machine._kernel
+    kernel = machine.model_.kernel
     return {
         "machine": type(machine).__name__,
         "parameters": {name: value for name, value in machine.get_params().items() if value is not None},

@@ -16,8 +16,9 @@ from polymargin.cli._data import load_training
 from polymargin.cli._machines import DEFAULT_MACHINE, kernel_name, machine_of
 from polymargin.cli._messages import Printer
 from polymargin.cli._weights import class_weights
+from polymargin.kernels import is_precomputed, uses_gamma
 from polymargin.selection import KernelSearchCV
-from polymargin.storage._files import check_target, replace_whole
+from polymargin.storage.files import check_target, replace_whole
 
 LOG2_C = "-5,15,2"  # of grid.py
 LOG2_GAMMA = "3,-15,-2"
@@ -66,9 +67,9 @@ def tune(
         "cache_size": "auto" if cache_size is None else cache_size,
     }
     unfitted = machine_of(machine, settings or (), False, parameters)
-    grid = {"C": powers("log2c", log2c)} | ({"gamma": powers("log2g", log2g)} if _has_gamma(kind) else {})
+    grid = {"C": powers("log2c", log2c)} | ({"gamma": powers("log2g", log2g)} if uses_gamma(kind) else {})
     examples = load_training(
-        data, label=label, header=header, zero_based=zero_based, precomputed=kind == "precomputed", ranges=ranges
+        data, label=label, header=header, zero_based=zero_based, precomputed=is_precomputed(kind), ranges=ranges
     )
     unfitted.set_params(class_weight=class_weights(weight or (), examples.y))
     search = searched(unfitted, grid, examples.X, examples.y, folds, jobs, printer)
@@ -81,10 +82,6 @@ def tune(
     printer.say(" ".join([*(f"{value!r}" for value in best.values()), f"{100 * search.best_score_:g}"]))
     printer.note(best=best, rate=search.best_score_, folds=folds, candidates=candidates)
     printer.close()
-
-
-def _has_gamma(kernel: str) -> bool:
-    return kernel in ("poly", "rbf", "sigmoid")
 
 
 def powers(name: str, text: str) -> list[float]:

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from polymargin import estimators as every_machine
 from polymargin.estimators import OneVsOneSVC
-from polymargin.selection._rate import last_step
+from polymargin.selection.rate import last_step
 
 # Names of the literature; a machine that is not listed goes by the name of its class.
 DECISIONS = {"votes": "one-against-one", "dag": "DAG", "adag": "ADAG", "coupling": "coupling"}

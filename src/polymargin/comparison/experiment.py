@@ -26,8 +26,9 @@ from polymargin.comparison.result import Comparison, MachineResult
 from polymargin.comparison.settings import Split, check_choices, check_names, checked_test, chosen_grid, divisions
 from polymargin.comparison.statistics import all_pairs
 from polymargin.estimators import OneVsOneSVC
+from polymargin.kernels import kernel_entry
 from polymargin.selection import KernelSearchCV
-from polymargin.selection._rate import RateScorer, rate
+from polymargin.selection.rate import RateScorer, rate
 from polymargin.support.examples import Matrix, checked_examples
 
 _ROUNDS = 3  # most runs of which the shortest is the time
@@ -88,8 +89,9 @@ def compare(
     holdout : float or None, default=0.3
         Share of the training examples that is held out to choose parameters when there is a test set. None takes the
         folds of ``cv`` there too.
-    kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
-        Kernel of the machines that are named. With ``"linear"`` gamma is left out of the grid.
+    kernel : str, default="rbf"
+        Kernel of the machines that are named: any name that they know but ``"precomputed"``. If it has no gamma, as
+        ``"linear"``, gamma is left out of the grid.
     scaling : {"range", "standard"} or None, default=None
         ``"range"`` scales every feature to [-1, 1], ``"standard"`` to mean 0 and variance 1, always by the training
         part alone. Sparse data keep their zeros: they are divided by the largest absolute value, or by the deviation.
@@ -224,7 +226,8 @@ class Experiment:
     def _own_grid(self, contestant: Contestant) -> dict[str, list[Any]]:
         """Return the part of the grid that the machine has parameters for, by their names in the estimator."""
         own = contestant.machine.get_params(deep=False)
-        unused = {"gamma"} if own.get("kernel") == "linear" else set()
+        entry = kernel_entry(own.get("kernel"))
+        unused = {"gamma"} if entry is not None and not entry.needs_gamma else set()
         names = [name for name in self.grid if name in own and name not in unused]
         return {contestant.prefix + name: self.grid[name] for name in names}
 

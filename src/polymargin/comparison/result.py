@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from polymargin.comparison.statistics import Significance, against_best, significance_from, verdict
-from polymargin.storage._files import PathLike, replace_whole
+from polymargin.storage.files import PathLike, replace_whole
 
 FORMAT = "polymargin-comparison"
 FORMAT_VERSION = 1

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 
 from polymargin.estimators import OneVsOneSVC
+from polymargin.kernels import names_of_functions
 from polymargin.selection import hsu_lin_grid
 from polymargin.support.examples import Matrix, checked_examples
 
-KERNELS = ("rbf", "linear", "poly", "sigmoid")
 SCALINGS = ("range", "standard")
 GRIDS = ("coarse", "hsu-lin")
 
@@ -25,8 +25,8 @@ def check_choices(
     kernel: str, scaling: str | None, level: float, holdout: float | None, time_limit: float | None
 ) -> None:
     """Raise ValueError, naming what would be right, for a choice that there is not."""
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    if kernel not in names_of_functions():
+        raise ValueError(f"kernel must be one of {', '.join(names_of_functions())}, got {kernel!r}")
     if scaling is not None and scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, or None, got {scaling!r}")
     if not 0 < level < 1:

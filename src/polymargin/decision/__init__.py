@@ -1,22 +1,54 @@
-"""How the answers of binary machines become a class."""
+"""How scores become a class."""
 
-from polymargin.decision.coupling import Sigmoids, couple, fit_sigmoids
-from polymargin.decision.elimination import adag, dag
-from polymargin.decision.nearest_column import ColumnDistances, column_scores, pair_answers
-from polymargin.decision.votes import is_decided, pair_index, pair_list, vote_scores, votes
+from polymargin.decision.coupling import (
+    Coupling,
+    PairProbabilities,
+    Sigmoids,
+    couple,
+    fit_sigmoids,
+    fitted_probabilities,
+)
+from polymargin.decision.elimination import Elimination, adag, dag
+from polymargin.decision.largest_score import LargestScore
+from polymargin.decision.nearest_column import (
+    ColumnDistances,
+    DecisionMatrix,
+    NearestColumn,
+    column_scores,
+    pair_answers,
+)
+from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
+from polymargin.decision.rule import PAIR_DECISIONS, DecisionRule
+from polymargin.decision.votes import Votes, for_first_at_zero, is_decided, pair_values, vote_scores, votes
+from polymargin.models import pair_index, pair_list
 
 __all__ = [
+    "PAIR_DECISIONS",
     "ColumnDistances",
+    "Coupling",
+    "DecisionMatrix",
+    "DecisionRule",
+    "Elimination",
+    "LargestScore",
+    "NearestColumn",
+    "PairProbabilities",
     "Sigmoids",
+    "Votes",
     "adag",
     "column_scores",
     "couple",
     "dag",
     "fit_sigmoids",
+    "fitted_probabilities",
+    "for_first_at_zero",
     "is_decided",
+    "log_probabilities",
+    "normalized_probabilities",
     "pair_answers",
     "pair_index",
     "pair_list",
+    "pair_values",
+    "softmax_probabilities",
     "vote_scores",
     "votes",
 ]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from polymargin.decision.votes import pair_list
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from polymargin.models import KernelModel, pair_list
+from polymargin.models.declared import attributes, declarations, declare, defects
+from polymargin.models.kernel_model import Value
+from polymargin.models.settled import near_zero, precisions
+from polymargin.support.numeric import Floats, Ints, Matrix
+from polymargin.support.threads import one_blas_thread
 
 LEAST = 1e-7
 """No pair is surer than this of its answer, so that every class keeps a chance."""
@@ -24,6 +28,11 @@ _SHORTEST_STEP = 1e-10
 _LEAST_GAIN = 1e-16
 _ROUNDING = 1e-14
 _MOST_ITERATIONS = 100
+_PAIRWISE_AT_ONCE = 1 << 24
+"""Decision values of pairs held at once for probabilities: 128 MB."""
+_MOVED = 64.0
+"""From errors in the log odds of pairs to errors in probabilities."""
+_COUPLING_ROUNDING = 1e-12
 
 
 class Sigmoids(NamedTuple):
@@ -34,7 +43,8 @@ class Sigmoids(NamedTuple):
 
     def probabilities(self, values: Floats) -> Floats:
         """Return P(first class), kept between 1e-7 and 1 - 1e-7, for values with a column for each pair."""
-        return np.clip(expit(-(self.A * values + self.B)), LEAST, 1 - LEAST)
+        first: Floats = np.clip(expit(-(self.A * values + self.B)), LEAST, 1 - LEAST)
+        return first
 
     def second_class_log_odds(self, values: Floats) -> Floats:
         """Return log(P(second class) / P(first class)); positive exactly where the second probability is the larger."""
@@ -223,4 +233,122 @@ def _coupled(pairwise: Floats, n_classes: int) -> Floats:
     diagonal = np.arange(n_classes)
     system[:, diagonal, diagonal] = 1 + np.einsum("nsi,nsi->ni", r, r)
     p = np.maximum(np.linalg.solve(system, np.ones((len(pairwise), n_classes, 1)))[:, :, 0], 0.0)
-    return p / p.sum(axis=1, keepdims=True)
+    coupled: Floats = p / p.sum(axis=1, keepdims=True)
+    return coupled
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairProbabilities(Value):
+    """The sigmoids of the pairs of a model, where it has any."""
+
+    A: Floats | None = declare("probA_", "real", ("scores",), optional=True)
+    B: Floats | None = declare("probB_", "real", ("scores",), optional=True)
+
+    @property
+    def sigmoids(self) -> Sigmoids | None:
+        """The sigmoids, if there are any."""
+        return None if self.A is None or self.B is None else Sigmoids(self.A, self.B)
+
+    def defects(self, model: KernelModel) -> Iterator[tuple[str, str]]:
+        """Yield the attributes that do not belong together, or to the model."""
+        sizes = {"scores": model.layout.n_scores}
+        yield from defects(declarations(type(self)), attributes(self), lambda: sizes)
+        if (self.A is None) != (self.B is None):
+            yield "probA_" if self.A is None else "probB_", "is missing"
+
+
+def fitted_probabilities(held_out: Floats, class_starts: Ints, weights: Floats) -> PairProbabilities:
+    """Fit the sigmoid of each pair to the values of its held-out examples, first those of its first class.
+
+    Parameters
+    ----------
+    held_out : array
+        Values of all pairs one after the other, by machines that have not seen the example.
+    class_starts : array of shape (k + 1,)
+        The examples of class c are [class_starts[c], class_starts[c + 1]).
+    weights : array
+        How often each example counts.
+
+    Returns
+    -------
+    PairProbabilities
+        The sigmoids.
+    """
+    of_class = [weights[begin:end] for begin, end in pairwise(class_starts)]
+    pairs = pair_list(len(of_class))
+    sizes = np.diff(class_starts)[pairs]
+    positive = np.repeat(np.tile([True, False], len(pairs)), sizes.ravel())
+    starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+    A, B = fit_sigmoids(held_out, positive, np.concatenate([of_class[c] for c in pairs.ravel()]), starts)
+    return PairProbabilities(A=A, B=B)
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """The class with the largest probability, the probabilities being coupled from those of the pairs."""
+
+    sigmoids: Sigmoids
+    n_classes: int
+    sign: float  # between the values of a model and the positive first class of a pair
+    class_order: Ints | None = None
+
+    def public_scores(self, scores: Floats) -> Floats:
+        """Return the scores that are shown: the values of all pairs."""
+        return scores
+
+    def decide(self, values: Floats) -> Ints:
+        """Return the number of the class that the values of all pairs name."""
+        return self._largest(self._probabilities_of(values))
+
+    def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
+        """Return the number of the class of each row."""
+        return self._largest(self.probabilities(model, X, threads))
+
+    def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the probabilities, or the logarithm of the odds of the second of two classes."""
+        if self.n_classes > 2:
+            return self.probabilities(model, X, threads)
+        values, sizes = model.raw_scores(X, threads)
+        for precision in precisions(model, threads):
+            odds = np.abs(self._log_odds(values))
+            errors = np.abs(self.sigmoids.A) * precision.errors(sizes)[:, 0] + _COUPLING_ROUNDING
+            close = np.flatnonzero(odds <= errors)
+            if len(close) > 0:
+                precision.improve(X, values, sizes, close, near_zero, everything=True)
+        return self._log_odds(values)
+
+    def probabilities(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the probabilities of each class, some rows at a time: their pairs may be many."""
+        out = np.empty((X.shape[0], self.n_classes))
+        rows = max(1, _PAIRWISE_AT_ONCE // model.layout.n_scores)
+        for begin in range(0, len(out), rows):
+            out[begin : begin + rows] = self._probabilities(model, X[begin : begin + rows], threads)
+        return out
+
+    def _probabilities(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the probabilities of some rows; where the largest are close, those of the row alone."""
+        values, sizes = model.raw_scores(X, threads)
+        out = self._probabilities_of(values)
+        for precision in precisions(model, threads):
+            # An error of a pair's value moves the logarithm of its odds by A times as much, and no probability by more
+            # than a few times that.
+            moved = (precision.errors(sizes) * np.abs(self.sigmoids.A)).max(axis=1)
+            second, first = np.partition(out, -2, axis=1)[:, -2:].T
+            close = np.flatnonzero(first - second <= first * (_MOVED * moved + _COUPLING_ROUNDING))
+            if len(close) > 0:
+                precision.improve(X, values, sizes, close, near_zero, everything=True)
+                out[close] = self._probabilities_of(values[close])
+        return out
+
+    def _probabilities_of(self, values: Floats) -> Floats:
+        with one_blas_thread():
+            return couple(self.sigmoids.probabilities(self.sign * values), self.n_classes)
+
+    def _log_odds(self, values: Floats) -> Floats:
+        """Return log(P(second) / P(first)) of two classes."""
+        return self.sigmoids.second_class_log_odds(-values[:, 0])
+
+    def _largest(self, probabilities: Floats) -> Ints:
+        order = np.arange(self.n_classes) if self.class_order is None else self.class_order
+        largest: Ints = order[probabilities[:, order].argmax(axis=1)]
+        return largest

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.decision.votes import pair_index
+from polymargin.decision.votes import pair_decision_function, pair_values, second_of_two
+from polymargin.models import KernelModel, pair_index
+from polymargin.support.numeric import Floats, Ints, Matrix
 
 Answer = Callable[[int, NDArray[np.int64]], NDArray[np.float64]]
 """``answer(p, rows)`` is the decision value of pair machine ``p`` for some rows; positive keeps the first class."""
@@ -68,3 +72,37 @@ def adag(answer: Answer, n_rows: int, n_classes: int) -> NDArray[np.int64]:
         winners = np.where(kept.reshape(n_rows, matches), low, high)
         left = np.column_stack([winners, left[:, matches : left.shape[1] - matches]])
     return left[:, 0] if n_rows else np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """The class that is left when pairs are asked one after the other and the loser of each is dropped."""
+
+    rule: Literal["dag", "adag"]
+    n_classes: int
+    class_order: Ints | None = None
+
+    def public_scores(self, scores: Floats) -> Floats:
+        """Return the scores that are shown: the values of all pairs."""
+        return scores
+
+    def decide(self, values: Floats) -> Ints:
+        """Return the number of the class that is left, by the values of all pairs."""
+        if self.n_classes == 2:
+            return second_of_two(values[:, 0], self.class_order)
+        eliminate = dag if self.rule == "dag" else adag
+        return eliminate(lambda p, rows: values[rows, p], len(values), self.n_classes)
+
+    def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
+        """Return the number of the class of each row; only the pairs on the path of a row are evaluated."""
+        if self.n_classes == 2 or not model.kernel.in_core or X.shape[0] == 0 or len(model.support) == 0:
+            return self.decide(pair_values(model, X, threads))
+        bounds, accuracy = model.error_bounds, model.tolerance / 2
+        classes, unsure = model.scorer.eliminate(X, self.rule, bounds, threads, accuracy)
+        if len(unsure) > 0:  # rounding could decide: the rows on their own
+            classes[unsure] = self.decide(pair_values(model, X[unsure], threads))
+        return classes
+
+    def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the score of each class, or the value of the pair of two classes."""
+        return pair_decision_function(self.decide(values := pair_values(model, X, threads)), values, model)

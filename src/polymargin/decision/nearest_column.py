@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.decision.votes import pair_index, pair_list
+from polymargin.decision.votes import pair_values
+from polymargin.models import KernelModel, pair_index, pair_list
+from polymargin.models.declared import attributes, declarations, declare, defects
+from polymargin.models.kernel_model import Value
+from polymargin.models.settled import near_zero, precisions
+from polymargin.support.numeric import Floats, Ints, Matrix
 
 # Sums of the same numbers in another order must tie, and shares of a few dozen examples never come this close.
 _DIGITS = 12
@@ -84,7 +93,8 @@ def column_scores(answers: NDArray[np.float64], matrix: NDArray[np.float64]) -> 
     close = tied_rows(-squared)
     if len(close) > 0:  # a product of matrices has last digits that depend on the other rows
         squared[close] = _summed_squares(answers[close], matrix)
-    return -np.sqrt(np.round(np.maximum(squared, 0.0), _DIGITS))
+    scores: NDArray[np.float64] = -np.sqrt(np.round(np.maximum(squared, 0.0), _DIGITS))
+    return scores
 
 
 def tied_rows(scores: NDArray[np.float64], moved: NDArray[np.float64] | float = 0.0) -> NDArray[np.int64]:
@@ -99,3 +109,82 @@ def _summed_squares(answers: NDArray[np.float64], matrix: NDArray[np.float64]) -
     for own, row in zip(answers.T, matrix, strict=True):
         squared += (own[:, None] - row) ** 2
     return squared
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecisionMatrix(Value):
+    """The pairs that were trained and their mean answers to each class, Wang & Huang (4.1)."""
+
+    pairs: Ints = declare("pairs_", "count", ("scores", 2), below="classes")
+    matrix: Floats = declare("decision_matrix_", "real", ("scores", "classes"))
+
+    def defects(self, model: KernelModel) -> Iterator[tuple[str, str]]:
+        """Yield the attributes that do not belong together, or to the model."""
+        n_classes = model.layout.n_classes
+        defect = pairs_defect(self.pairs, n_classes)
+        if defect is not None:
+            yield "pairs_", defect
+            return  # what else there must be depends on them
+        sizes = {"scores": model.layout.n_scores, "classes": n_classes}
+        yield from defects(declarations(type(self)), attributes(self), lambda: sizes)
+        if not np.array_equal(self.pairs, getattr(model.layout, "pairs", ())):
+            yield "pairs_", "are not those of the coefficients"
+        if not np.all((self.matrix >= 0) & (self.matrix <= 1)):
+            yield "decision_matrix_", "must hold shares, from 0 to 1"
+
+
+def pairs_defect(pairs: Ints, n_classes: int) -> str | None:
+    """Return what is wrong with an array that should hold pairs of classes, None if nothing is."""
+    pairs = np.asarray(pairs)
+    sound = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind == "i" and len(pairs) > 0
+    if sound and np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < n_classes)):
+        return None
+    return "must hold pairs of classes, the smaller one first"
+
+
+@dataclass(frozen=True, eq=False)
+class NearestColumn:
+    """The class whose column of the decision matrix is nearest to the answers of the pairs, Wang & Huang (4.5)."""
+
+    matrix: Floats
+    answers: Literal["signs", "margins"]
+
+    def class_scores(self, values: Floats) -> Floats:
+        """Return minus the distance to each column; of two classes the value of their pair."""
+        if self.matrix.shape[1] == 2:
+            return values
+        return column_scores(pair_answers(values, self.answers), self.matrix)
+
+    def public_scores(self, scores: Floats) -> Floats:
+        """Return the scores that are shown: the values of all pairs."""
+        return scores
+
+    def decide(self, values: Floats) -> Ints:
+        """Return the number of the class that the values of all pairs name."""
+        return self._chosen(self.class_scores(values))
+
+    def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
+        """Return the number of the class of each row."""
+        return self._chosen(self._scores(model, X, threads))
+
+    def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the score of each class, or the value of the pair of two classes."""
+        scores = self._scores(model, X, threads)
+        return scores[:, 0] if self.matrix.shape[1] == 2 else scores
+
+    def _chosen(self, scores: Floats) -> Ints:
+        two = self.matrix.shape[1] == 2
+        return (scores[:, 0] > 0).astype(np.intp) if two else scores.argmax(axis=1)
+
+    def _scores(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        if self.matrix.shape[1] == 2 or self.answers == "signs":
+            return self.class_scores(pair_values(model, X, threads))
+        values, sizes = model.raw_scores(X, threads)
+        scores = self.class_scores(values)
+        for precision in precisions(model, threads):  # where two columns are equally near, the row alone decides
+            moved = np.sqrt(values.shape[1]) * precision.errors(sizes).max(axis=1)  # an answer moves by half of it
+            tied = tied_rows(scores, moved)
+            if len(tied) > 0:
+                precision.improve(X, values, sizes, tied, near_zero, everything=True)
+                scores[tied] = self.class_scores(values[tied])
+        return scores

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-def pair_list(n_classes: int) -> NDArray[np.int64]:
-    """Return the pairs (i, j), i < j, as rows in the order (0,1), (0,2), ..., (1,2), ..."""
-    first, second = np.triu_indices(n_classes, k=1)
-    return np.column_stack([first, second]).astype(np.int64)
-
-
-def pair_index(i: NDArray[np.int64], j: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
-    """Return the positions of the pairs (i, j), i < j, in :func:`pair_list`."""
-    return i * (2 * n_classes - i - 1) // 2 + (j - i - 1)
+from polymargin.models import KernelModel, pair_index, pair_list
+from polymargin.models.settled import near_zero, settled_scores
+from polymargin.support.numeric import Bools, Floats, Ints, Matrix
 
 
 def _by_class(pairwise: NDArray[Any], n_classes: int) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -26,6 +21,17 @@ def _by_class(pairwise: NDArray[Any], n_classes: int) -> Iterator[tuple[int, NDA
     for i in range(n_classes - 1):
         yield i, pairwise[:, start : start + n_classes - 1 - i]
         start += n_classes - 1 - i
+
+
+_FEW = 1 << 15  # answers to pairs, up to which a pass for each class takes longer than the answers
+
+
+@lru_cache(maxsize=4)
+def _pairs_of_classes(n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return for each class the positions of its pairs, and whether it is the first of each."""
+    other = np.array([[j for j in range(n_classes) if j != c] for c in range(n_classes)])
+    own = np.arange(n_classes)[:, None]
+    return pair_index(np.minimum(own, other), np.maximum(own, other), n_classes), own < other
 
 
 def for_first_at_zero(n_classes: int, order: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -38,6 +44,13 @@ def for_first_at_zero(n_classes: int, order: NDArray[np.int64]) -> NDArray[np.bo
 
 def _wins(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Count the votes of each row for each class."""
+    if pairwise.size <= _FEW:
+        for_first = pairwise > 0
+        if order is not None:
+            for_first |= (pairwise == 0) & for_first_at_zero(n_classes, order)
+        pairs, is_first = _pairs_of_classes(n_classes)
+        counted: Ints = (for_first[:, pairs] == is_first).sum(axis=2)
+        return counted
     wins = np.zeros((len(pairwise), n_classes), dtype=np.int64, order="F" if pairwise.flags.f_contiguous else "C")
     place = None if order is None else np.argsort(order)
     for i, values in _by_class(pairwise, n_classes):
@@ -51,6 +64,22 @@ def _wins(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
 
 def is_decided(pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_classes: int) -> NDArray[np.bool_]:
     """Return for each row whether one class has most votes whichever way the ``unsure`` pairs vote."""
+    certain, open_pairs = _certain_and_open(pairwise, unsure, n_classes)
+    rows, winner = np.arange(len(certain)), certain.argmax(axis=1)
+    most = certain + open_pairs
+    most[rows, winner] = -1
+    decided: NDArray[np.bool_] = certain[rows, winner] > most.max(axis=1)
+    return decided
+
+
+def _certain_and_open(
+    pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_classes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the votes of each row for each class that are certain, and its pairs that may vote either way."""
+    if pairwise.size <= _FEW:
+        pairs, is_first = _pairs_of_classes(n_classes)
+        open_ones = unsure[:, pairs]
+        return (((pairwise > 0)[:, pairs] == is_first) & ~open_ones).sum(axis=2), open_ones.sum(axis=2)
     certain = np.zeros((len(pairwise), n_classes), dtype=np.int64)
     start = 0
     for i, values in _by_class(pairwise, n_classes):
@@ -59,14 +88,10 @@ def is_decided(pairwise: NDArray[np.float64], unsure: NDArray[np.bool_], n_class
         certain[:, i + 1 :] += (values <= 0) & sure
         start += values.shape[1]
     open_pairs = np.zeros_like(certain)
-    for i, open_ones in _by_class(unsure, n_classes):
-        open_pairs[:, i] += open_ones.sum(axis=1)
-        open_pairs[:, i + 1 :] += open_ones
-    rows, winner = np.arange(len(certain)), certain.argmax(axis=1)
-    most = certain + open_pairs
-    most[rows, winner] = -1
-    decided: NDArray[np.bool_] = certain[rows, winner] > most.max(axis=1)
-    return decided
+    for i, part in _by_class(unsure, n_classes):
+        open_pairs[:, i] += part.sum(axis=1)
+        open_pairs[:, i + 1 :] += part
+    return certain, open_pairs
 
 
 def _favour(pairwise: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
@@ -97,7 +122,8 @@ def votes(pairwise: NDArray[np.float64], n_classes: int, order: NDArray[np.int64
         Class indices.
     """
     wins = _wins(pairwise, n_classes, order)
-    return wins.argmax(axis=1) if order is None else order[wins[:, order].argmax(axis=1)]
+    most: Ints = wins.argmax(axis=1) if order is None else order[wins[:, order].argmax(axis=1)]
+    return most
 
 
 def vote_scores(
@@ -120,3 +146,56 @@ def vote_scores(
     scores[rows, largest] = scores[rows, decided]
     scores[rows, decided] = top
     return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """The class with most votes of the pairs; of several the one that comes first in ``class_order``."""
+
+    n_classes: int
+    class_order: Ints | None = None  # None is the order of their numbers
+
+    def public_scores(self, scores: Floats) -> Floats:
+        """Return the scores that are shown: the values of all pairs."""
+        return scores
+
+    def decide(self, values: Floats) -> Ints:
+        """Return the number of the class that the values of all pairs name."""
+        if self.n_classes > 2:
+            return votes(values, self.n_classes, self.class_order)
+        return second_of_two(values[:, 0], self.class_order)
+
+    def uncertain(self, values: Floats, errors: Floats) -> Bools:
+        """Return the values that could be of either sign, where the most votes depend on them."""
+        unsure = near_zero(values, errors)
+        if self.n_classes == 2 or not unsure.any():
+            return unsure
+        rows = np.flatnonzero(unsure.any(axis=1))
+        unsure[rows[is_decided(values[rows], unsure[rows], self.n_classes)]] = False
+        return unsure
+
+    def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
+        """Return the number of the class of each row."""
+        return self.decide(settled_scores(model, X, threads, self.uncertain, shown=False))
+
+    def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the score of each class, or the value of the pair of two classes."""
+        return pair_decision_function(self.decide(values := pair_values(model, X, threads)), values, model)
+
+
+def second_of_two(values: Floats, class_order: Ints | None) -> Ints:
+    """Return the class of two that values name, positive ones the second; 0 is that which comes later in the order."""
+    reversed_order = class_order is not None and class_order[0] == 1
+    return (values > 0 if reversed_order else values >= 0).astype(np.int64)
+
+
+def pair_values(model: KernelModel, X: Matrix, threads: int) -> Floats:
+    """Return the values of all pairs, in the signs of the model, their signs not depending on rounding."""
+    return settled_scores(model, X, threads, near_zero)
+
+
+def pair_decision_function(decided: Ints, values: Floats, model: KernelModel) -> Floats:
+    """Return the scores of the classes, the largest of each row being that of the class decided for."""
+    if model.layout.n_classes == 2:
+        return values[:, 0]
+    return vote_scores(values, model.layout.n_classes, decided, model.class_order)

@@ -1,4 +1,4 @@
-"""The machines: what a person fits."""
+"""What a person fits."""
 
 from typing import TYPE_CHECKING
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, ClassVar
 
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._together import TogetherMachine
-from polymargin.formulations.solution import Floats, Ints
+from polymargin.decision import LargestScore
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
+from polymargin.estimators.declaration import estimator
+from polymargin.formulations import Joint
+from polymargin.losses import CrammerSinger
+from polymargin.support.typing import Bias, Solver
 
 
-@with_shared_documentation
-class CrammerSingerSVC(TogetherMachine):
+@estimator
+class CrammerSingerSVC(MulticlassSVC):
     r"""Crammer and Singer's machine: all classes together, one hinge for the worst wrong class.
 
     One optimisation problem for the scores :math:`s_m(x) = w_m \cdot \phi(x) + b_m` of all classes,
@@ -57,17 +61,21 @@ class CrammerSingerSVC(TogetherMachine):
     (2, 3)
     """
 
-    def _loss(self) -> tuple[str, float]:
-        return "crammer-singer", 1.0
+    bias: Bias = None
+    solver: Solver = "auto"
 
-    def _losses(self, scores: Floats, codes: Ints) -> Floats:
-        rows = np.arange(len(codes))
-        rivals = scores + 1.0
-        rivals[rows, codes] -= 1.0
-        return rivals.max(axis=1) - scores[rows, codes]
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MulticlassSVC._parameter_constraints,
+        "bias": BIAS,
+        "solver": JOINT_SOLVER,
+    }
 
-    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
-        rows = np.arange(len(codes))
-        limits = np.zeros_like(coefficients)
-        limits[rows, codes] = upper
-        return float((coefficients - limits).max(initial=0.0))
+    @property
+    def formulation(self) -> Joint:
+        """What is optimised, as the parameters say."""
+        return Joint(CrammerSinger(), self.bias, self.solver)
+
+    @property
+    def decision_rule(self) -> LargestScore:
+        """The largest score wins."""
+        return LargestScore()

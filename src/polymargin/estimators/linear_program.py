@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._largest_score import LargestScoreMixin
-from polymargin.estimators._machine import KernelMachine, refuse_inseparable
-from polymargin.formulations.solution import Floats, Ints, TrainingSet
-from polymargin.kernels.gram import gram_of
-from polymargin.kernels.kernel import Kernel
-from polymargin.models.declared import Kept
-from polymargin.solvers.linear_program import (
-    HOPELESS,
-    MATRICES,
-    LinearProgramSolution,
-    Start,
-    solve_linear_program,
-)
-from polymargin.support.examples import Matrix
+from polymargin.decision import LargestScore
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.declaration import Fitted, estimator
+from polymargin.formulations import LinearProgram, LinearProgramOutcome
+from polymargin.models import Outcome
+from polymargin.support.numeric import Floats, Ints
 
 
-@with_shared_documentation
-class LinearProgramSVC(LargestScoreMixin, KernelMachine):
+@estimator
+class LinearProgramSVC(MulticlassSVC):
     r"""The linear programming machine of Weston and Watkins: few coefficients, one for each example at most.
 
     The score of class n is made of the examples of that class alone, :math:`f_n(x) = \sum_{i: y_i = n} a_i K(x, x_i) +
@@ -95,57 +83,17 @@ class LinearProgramSVC(LargestScoreMixin, KernelMachine):
     (True, True)
     """
 
-    _useful_matrices = MATRICES
-    _kept = KernelMachine._kept | {
-        "active_": Kept("count", ("active", 2)),
-        "multipliers_": Kept("real", ("active",)),
-    }
+    outcome_type: ClassVar[type[Outcome]] = LinearProgramOutcome
 
-    active_: Ints
-    multipliers_: Floats
-    dual_coef_: Floats
-    n_iter_: int
-    solver_used_: str
+    active_: ClassVar[Fitted[Ints]] = Fitted()
+    multipliers_: ClassVar[Fitted[Floats]] = Fitted()
 
-    def _solve(
-        self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
-    ) -> LinearProgramSolution:
-        start = self._start(training, classes) if self.warm_start else None
+    @property
+    def formulation(self) -> LinearProgram:
+        """What is optimised, with the constraints of the last solution to begin with."""
+        return LinearProgram(getattr(self, "active_", None))
 
-        def train(budget_bytes: int, threads: int, **options: Any) -> dict[str, Any]:
-            gram = gram_of(kernel, X, training.order, budget_bytes, threads)
-            return solve_linear_program(gram, training, start, budget_bytes=budget_bytes, threads=threads, **options)
-
-        solution = self._run(X, y, None, train, LinearProgramSolution, training, classes, measure="gap")
-        refuse_inseparable(solution, HOPELESS)
-        return solution
-
-    def _store(self, X: Matrix, training: TrainingSet, solution: LinearProgramSolution) -> None:
-        used = np.flatnonzero(solution.coefficients)
-        self._store_support(X, training, used, solution)
-        self.dual_coef_ = np.zeros((training.n_classes, len(used)))
-        self.dual_coef_[training.class_of(used), np.arange(len(used))] = solution.coefficients[used]
-        self._store_intercepts(solution.intercept)
-        multipliers = solution.multipliers.tocoo()
-        self.active_ = np.column_stack([training.order[multipliers.row], multipliers.col])
-        self.multipliers_ = multipliers.data
-        self.n_iter_ = int(solution.iterations)
-        self.solver_used_ = solution.solver
-
-    def _start(self, training: TrainingSet, classes: NDArray[Any]) -> Start | None:
-        """Return what the last solution was made of; None if it does not fit."""
-        columns = self._previous_examples(training, classes)
-        if columns is None:
-            return None
-        rows, rivals = getattr(self, "active_", np.zeros((0, 2), dtype=np.int64)).T
-        examples = training.place_of(rows)
-        return Start(columns[columns >= 0], examples[examples >= 0], rivals[examples >= 0])
-
-    def _shape(self, n_classes: int) -> tuple[int, int]:
-        return n_classes, n_classes
-
-    def _weights(self) -> Floats:
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)
-
-    def _binary_score(self, scores: Floats) -> Floats:
-        return (scores[:, 1] - scores[:, 0]) / 2.0  # so that the margin is at 1 and -1, as in other machines
+    @property
+    def decision_rule(self) -> LargestScore:
+        """The largest score wins; the scores of two classes are not opposite numbers."""
+        return LargestScore(halved_difference=True)

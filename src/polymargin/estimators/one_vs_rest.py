@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin.estimators._binary import CostPathMachine
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._largest_score import LargestScoreMixin
-from polymargin.estimators._linear import LINEAR_KEPT, LinearSolution, LinearSolverMixin, chosen_solver, solve_linear
-from polymargin.formulations.solution import Ints, TrainingSet
-from polymargin.kernels.kernel import Kernel
-from polymargin.support.examples import Matrix
-from polymargin.support.typing import Bias, BinarySolver, CacheSize, ClassWeight, Gamma, KernelParameter
+from polymargin.decision import LargestScore
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import BIAS
+from polymargin.estimators.declaration import estimator
+from polymargin.formulations import OneVsRest
+from polymargin.support.typing import Bias, BinarySolver
 
 
-@with_shared_documentation
-class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
+@estimator
+class OneVsRestSVC(MulticlassSVC):
     r"""One-against-all: a binary support vector machine for each class against all others.
 
     For each class m the machine solves Hsu & Lin (1),
@@ -83,96 +78,21 @@ class OneVsRestSVC(LargestScoreMixin, LinearSolverMixin, CostPathMachine):
     (3, 3)
     """
 
-    _binary = True
+    bias: Bias = "free"
+    solver: BinarySolver = "auto"
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CostPathMachine._parameter_constraints,
-        "bias": [StrOptions({"regularized", "free"}), None],
+        **MulticlassSVC._parameter_constraints,
+        "bias": BIAS,
         "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
     }
-    _kept = CostPathMachine._kept | LINEAR_KEPT
 
-    n_iter_: Any
+    @property
+    def formulation(self) -> OneVsRest:
+        """What is optimised, as the parameters say."""
+        return OneVsRest(self.bias, self.solver)
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        bias: Bias = "free",
-        solver: BinarySolver = "auto",
-        kernel: KernelParameter = "rbf",
-        degree: int = 3,
-        gamma: Gamma = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: ClassWeight = None,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        cache_size: CacheSize = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            cache_size=cache_size,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-        )
-        self.bias = bias
-        self.solver = solver
-
-    def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
-        solver = chosen_solver(self, len(training.order))
-        if solver == "decomposition":
-            if self.bias != "free":
-                raise ValueError(
-                    f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear' and a finite C; "
-                    "otherwise binary machines have a free bias"
-                )
-            return super()._solve(X, y, kernel, training, classes)
-        labels = training.class_of(np.arange(len(training.order)))
-        if len(classes) == 2:  # one column, of the second class
-            labels = labels - 1
-        columns = self._shape(len(classes))[1]
-        start = self._previous_rows(training, classes) if self.warm_start else None
-        return solve_linear(self, X, y, training, classes, labels, columns, ("one-vs-rest", 1.0), solver, start)
-
-    def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
-        if isinstance(solution, LinearSolution):
-            self.n_iter_ = solution.iterations
-            return self._store_linear(X, training, solution)
-        self._forget_linear()
-        super()._store(X, training, solution)
-
-    def _costs_at_once(self) -> bool:
-        return self.bias == "free"
-
-    def _problems(self, bounds: Ints) -> Ints:
-        n_classes = len(bounds) - 1
-        positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-        zero = np.zeros_like(positive)
-        return np.column_stack([zero, zero + bounds[-1], zero, zero, bounds[positive], bounds[positive + 1]]).astype(
-            np.int64
-        )
-
-    def _coefficient_rows(self, problem: Ints, example_class: Ints, n_classes: int) -> Ints:
-        return problem
-
-    def _shape(self, n_classes: int) -> tuple[int, int]:
-        problems = 1 if n_classes == 2 else n_classes
-        return problems, problems
-
-    def _members(self, owner: Ints, n_classes: int) -> Iterator[Ints]:
-        for _ in range(self._shape(n_classes)[1]):
-            yield np.arange(len(owner))
+    @property
+    def decision_rule(self) -> LargestScore:
+        """The largest score wins."""
+        return LargestScore()

@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._largest_score import LargestScoreMixin
-from polymargin.estimators._linear import LINEAR_KEPT, LinearSolverMixin
-from polymargin.estimators._machine import KernelMachine
-from polymargin.features.basis import Basis, Examples, incomplete_cholesky, kernel_pca, subset
-from polymargin.features.transformers import chosen_points
-from polymargin.formulations.solution import Floats, Ints, Solution, TrainingSet
-from polymargin.kernels.kernel import Kernel
-from polymargin.models.declared import Kept
-from polymargin.solvers import Objective, OneVsRestLoss, Outcome, Progress, SoftmaxLoss, class_factor, minimize
-from polymargin.support.blocks import RowBlocks, row_blocks
-from polymargin.support.examples import Matrix, dense
+from polymargin.decision import LargestScore, log_probabilities, normalized_probabilities, softmax_probabilities
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import BIAS
+from polymargin.estimators.declaration import Fitted, estimator
+from polymargin.formulations import PrimalOutcome, PrimalSoftmax
+from polymargin.models import Outcome
+from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import Bias, CacheSize, ClassWeight, FeatureBasis, Gamma, KernelParameter, Strategy
-
-# Up to here a fit goes on to the limits of rounding, so that the order of the rows, or weights in place of repeated
-# rows, change nothing.
-_SMALL = 1024
+from polymargin.support.typing import Bias, FeatureBasis, Strategy
 
 
-@dataclass(frozen=True)
-class SoftmaxSolution(Solution):
-    """The solved primal, as an expansion on the points of the basis."""
-
-    points: Ints
-    coefficients: Floats  # points x classes
-    intercept: Floats
-    weights: Floats | None  # features x classes, where the examples themselves are the features
-    gradient_norm: float
-
-
-@with_shared_documentation
-class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
+@estimator
+class SoftmaxSVC(MulticlassSVC):
     r"""Primal machine: all classes together, a soft maximum of logistic losses against the wrong classes.
 
     One optimisation problem, Zien et al. (1.1), for the scores :math:`s_m(x) = w_m \cdot \phi(x) + b_m` of all classes,
@@ -159,68 +132,35 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
            [0.99, 0.01, 0.  ]])
     """
 
+    aggregation: float = 1.0
+    basis: FeatureBasis = "kpca"
+    rank: int | None = None
+    class_kernel: Any = None
+    strategy: Strategy = "joint"
+    bias: Bias = "free"
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelMachine._parameter_constraints,
+        **MulticlassSVC._parameter_constraints,
         "aggregation": [Interval(Real, 0, None, closed="both")],
         "basis": [StrOptions({"kpca", "cholesky", "subset"})],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "class_kernel": ["array-like", None],
         "strategy": [StrOptions({"joint", "one-vs-rest"})],
-        "bias": [StrOptions({"regularized", "free"}), None],
+        "bias": BIAS,
     }
-    _kept = KernelMachine._kept | LINEAR_KEPT | {"gradient_norm_": Kept("number", report=True)}
+    outcome_type: ClassVar[type[Outcome]] = PrimalOutcome
 
-    dual_coef_: Floats
-    n_iter_: int
-    gradient_norm_: float
-    solver_used_: str
+    gradient_norm_: ClassVar[Fitted[float]] = Fitted()
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        aggregation: float = 1.0,
-        basis: FeatureBasis = "kpca",
-        rank: int | None = None,
-        class_kernel: Any = None,
-        strategy: Strategy = "joint",
-        bias: Bias = "free",
-        kernel: KernelParameter = "rbf",
-        degree: int = 3,
-        gamma: Gamma = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: ClassWeight = None,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        cache_size: CacheSize = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            cache_size=cache_size,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-        )
-        self.aggregation = aggregation
-        self.basis = basis
-        self.rank = rank
-        self.class_kernel = class_kernel
-        self.strategy = strategy
-        self.bias = bias
+    @property
+    def formulation(self) -> PrimalSoftmax:
+        """What is optimised, as the parameters say."""
+        return PrimalSoftmax(self.aggregation, self.basis, self.rank, self.class_kernel, self.strategy, self.bias)
+
+    @property
+    def decision_rule(self) -> LargestScore:
+        """The largest score wins."""
+        return LargestScore()
 
     def predict_proba(self, X: Any) -> Floats:
         r"""Return probabilities of the classes.
@@ -242,8 +182,10 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
         ndarray of shape (n_samples, k)
             Probabilities, in the order of ``classes_``; the largest is that of the class that ``predict`` returns.
         """
-        scores = self._all_scores(self._checked_queries(X))
-        return softmax_probabilities(scores) if self._joint(scores.shape[1]) else normalized_probabilities(scores)
+        X = self.checked_queries(X)
+        scores = self.decision_rule.scores(self.model_, X, thread_count(self.n_jobs))
+        joint = self.formulation.is_joint(scores.shape[1])
+        return softmax_probabilities(scores) if joint else normalized_probabilities(scores)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities of the classes.
@@ -259,132 +201,3 @@ class SoftmaxSVC(LargestScoreMixin, LinearSolverMixin, KernelMachine):
             Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
         """
         return log_probabilities(self.predict_proba(X))
-
-    def _joint(self, n_classes: int) -> bool:
-        return self.strategy == "joint" or n_classes == 2  # one class against the rest of one is both
-
-    def _solve(
-        self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]
-    ) -> SoftmaxSolution:
-        if not np.isfinite(self.C):
-            raise ValueError("C must be finite: the logistic loss is never zero, so there is no hard margin")
-        kernel.check_training(X)
-        factor = self._class_factor(len(classes))
-
-        def train(
-            budget_bytes: int, threads: int, time_limit: float, progress: Progress | None, **options: Any
-        ) -> dict[str, Any]:
-            started = time.perf_counter()
-            with row_blocks(self.n_jobs) as blocks:
-                order = training.order
-                key = self.basis, self.rank, self.random_state, order.tobytes()
-                basis, Z, evaluations = kernel.shared("features", key, lambda: self._features(X, kernel, order, blocks))
-                objective = self._objective(Z, training, factor, blocks)
-
-                def answer(outcome: Outcome) -> dict[str, Any]:
-                    return self._expansion(objective, outcome.point, basis) | {
-                        "primal": outcome.primal,
-                        "dual": outcome.dual,
-                        "violation": outcome.gradient_norm,
-                        "gradient_norm": outcome.gradient_norm,
-                        "iterations": outcome.iterations,
-                        "status": outcome.status,
-                        "evaluations": evaluations,
-                    }
-
-                def report(*counts: Any, outcome: Callable[[], Outcome] | None = None) -> bool:
-                    assert progress is not None
-                    return progress(*counts, None if outcome is None else lambda: answer(outcome()))
-
-                return answer(
-                    minimize(
-                        objective,
-                        self._start(objective, training, classes),
-                        polish=len(training.order) <= _SMALL and kernel.refine,
-                        time_limit=time_limit - (time.perf_counter() - started),
-                        progress=None if progress is None else report,
-                        **options,
-                    )
-                )
-
-        return self._run(X, y, None, train, SoftmaxSolution, training, classes, measure="gap")
-
-    def _class_factor(self, n_classes: int) -> Floats:
-        """Return a factor B of the kernel of the classes, BB'."""
-        if self.class_kernel is not None:
-            if self.strategy != "joint":
-                raise ValueError("class_kernel needs strategy='joint': binary problems know nothing of each other")
-            return class_factor(self.class_kernel, n_classes)
-        # A binary problem has scores +s and -s of one weight vector where the joint problem has two: half the norm.
-        return np.eye(n_classes) if self._joint(n_classes) else np.eye(n_classes) / np.sqrt(2.0)
-
-    def _features(self, X: Matrix, kernel: Kernel, order: Ints, blocks: RowBlocks) -> tuple[Basis | None, Any, int]:
-        """Return the basis (None where the examples themselves are the features), features, kernel evaluations."""
-        if kernel.kind == "linear" and self.rank is None:
-            Z = sp.csr_array(X[order]) if sp.issparse(X) else X[order]
-            return None, Z.astype(np.float64), 0
-        examples = Examples(X, order, kernel, thread_count(self.n_jobs))
-        if self.basis == "kpca":
-            basis, Z = kernel_pca(examples, self.rank)
-        elif self.basis == "cholesky":
-            basis, Z = incomplete_cholesky(examples, self.rank, blocks)
-        else:
-            points = chosen_points(len(order), self.rank, "random", self.random_state)
-            basis, Z = subset(examples, points, blocks)
-        return basis, Z, examples.evaluations
-
-    def _objective(self, Z: Any, training: TrainingSet, factor: Floats, blocks: RowBlocks) -> Objective:
-        n = len(training.order)
-        if self.bias == "regularized":
-            Z = sp.csr_array(sp.hstack([Z, np.ones((n, 1))])) if sp.issparse(Z) else np.hstack([Z, np.ones((n, 1))])
-        loss = SoftmaxLoss(self.aggregation) if self._joint(training.n_classes) else OneVsRestLoss()
-        codes = training.class_of(np.arange(n))
-        return Objective(Z, codes, training.upper, loss, factor, self.bias == "free", blocks)
-
-    def _start(self, objective: Objective, training: TrainingSet, classes: NDArray[Any]) -> Floats:
-        """Return the last solution, projected onto the basis, or zero."""
-        example = self._previous_examples(training, classes) if self.warm_start else None
-        if example is None:
-            return np.zeros(objective.size)
-        known = example >= 0
-        return objective.projection(example[known], dense(self.dual_coef_.T[known]), self._intercepts)
-
-    def _expansion(self, objective: Objective, point: Floats, basis: Basis | None) -> dict[str, Any]:
-        """Return the scores as an expansion on the points of the basis, or on the features."""
-        weights, intercept = objective.score_weights(point)
-        if self.bias == "regularized":
-            weights, intercept = weights[:-1], weights[-1]
-        if basis is None:
-            points = np.arange(len(objective.codes))
-            coefficients = objective.representation(point)
-        else:
-            ascending = np.argsort(basis.points)
-            points = basis.points[ascending]
-            coefficients = basis.coefficients[ascending] @ weights
-        if self._joint(objective.n_classes):  # a common part of all scores decides nothing
-            weights, coefficients, intercept = (
-                part - part.mean(axis=-1, keepdims=True) for part in (weights, coefficients, intercept)
-            )
-        return {
-            "points": points,
-            "coefficients": coefficients,
-            "intercept": intercept,
-            "weights": weights if basis is None else None,
-        }
-
-    def _store(self, X: Matrix, training: TrainingSet, solution: SoftmaxSolution) -> None:
-        self._store_support(X, training, solution.points, solution)
-        self._forget_linear()
-        if solution.weights is not None:
-            self._linear_weights = solution.weights
-        self.dual_coef_ = np.ascontiguousarray(solution.coefficients.T)
-        self._store_intercepts(solution.intercept)
-        self.n_iter_ = int(solution.iterations)
-        self.gradient_norm_ = float(solution.gradient_norm)
-        self.solver_used_ = "newton-cg"
-
-    def _shape(self, n_classes: int) -> tuple[int, int]:
-        return n_classes, n_classes
-
-    def _blocks(self) -> list[tuple[tuple[int, int], list[int]]]:
-        return [((0, len(self.support_)), list(range(len(self.classes_))))]

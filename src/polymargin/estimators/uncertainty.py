@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from polymargin.decision import ColumnDistances, column_scores, pair_answers, pair_list
-from polymargin.decision.nearest_column import tied_rows
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._machine import refuse_inseparable, seed_of
-from polymargin.estimators._pairs import PairLayout, PairMachine
-from polymargin.estimators._rounds import PairRounds, Probes
-from polymargin.formulations.solution import BinarySolution, Floats, Ints, TrainingSet
-from polymargin.kernels.kernel import Kernel
-from polymargin.models.declared import Kept
-from polymargin.models.settled import levels
-from polymargin.support.examples import Matrix
-from polymargin.support.typing import Answers, CacheSize, ClassWeight, Gamma, KernelParameter
-
-_SHARE_OF_PROBES = 0.125  # of the memory for kernel values: theirs are few, and each saves one for every pair
+from polymargin.decision import DecisionMatrix, NearestColumn, pair_values
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.declaration import Fitted, estimator
+from polymargin.formulations import ChosenPairs, ChosenPairsOutcome, ChosenPairsSolution, Solution, TrainingSet
+from polymargin.models import Outcome
+from polymargin.support.numeric import Floats, Ints
+from polymargin.support.threads import thread_count
+from polymargin.support.typing import Answers
 
 
-@dataclass(frozen=True)
-class UncertaintySolution(BinarySolution):
-    """The solved pairs in the order chosen, and what they were chosen by."""
-
-    pairs: Ints
-    decision_matrix: Floats
-    distances: Floats
-
-
-@with_shared_documentation
-class UncertaintySVC(PairMachine):
+@estimator
+class UncertaintySVC(MulticlassSVC):
     r"""Pairs of classes chosen by uncertainty (US_MSVM): the useful half of one-against-one.
 
     Pairs are trained one at a time, each as in one-against-one, Hsu & Lin (3). After pair k, with decision function
@@ -121,161 +100,39 @@ class UncertaintySVC(PairMachine):
     0.9
     """
 
+    max_pairs: float | int = 0.5
+    min_distance: float = 0.8
+    probe_size: int = 30
+    answers: Answers = "signs"
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PairMachine._parameter_constraints,
+        **MulticlassSVC._parameter_constraints,
         "max_pairs": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],
         "min_distance": [Interval(Real, 0, None, closed="both")],
         "probe_size": [Interval(Integral, 1, None, closed="left")],
         "answers": [StrOptions({"signs", "margins"})],
     }
-    _kept = PairMachine._kept | {
-        "pairs_": Kept("count", ("scores", 2), below="classes"),
-        "decision_matrix_": Kept("real", ("scores", "classes")),
-        "distances_": Kept("extended", ("scores",), report=True),
-    }
+    outcome_type: ClassVar[type[Outcome]] = ChosenPairsOutcome
+    decision_data_type: ClassVar[type | None] = DecisionMatrix
 
-    pairs_: Ints
-    decision_matrix_: Floats
-    distances_: Floats
+    pairs_: ClassVar[Fitted[Ints]] = Fitted()
+    decision_matrix_: ClassVar[Fitted[Floats]] = Fitted()
+    distances_: ClassVar[Fitted[Floats]] = Fitted()
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        max_pairs: float | int = 0.5,
-        min_distance: float = 0.8,
-        probe_size: int = 30,
-        answers: Answers = "signs",
-        kernel: KernelParameter = "rbf",
-        degree: int = 3,
-        gamma: Gamma = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: ClassWeight = None,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        cache_size: CacheSize = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            cache_size=cache_size,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-        )
-        self.max_pairs = max_pairs
-        self.min_distance = min_distance
-        self.probe_size = probe_size
-        self.answers = answers
+    @property
+    def formulation(self) -> ChosenPairs:
+        """What is optimised, as the parameters say."""
+        return ChosenPairs(self.max_pairs, self.min_distance, self.probe_size, self.answers)
 
-    def _layout(self, n_classes: int) -> PairLayout:
-        return PairLayout.of(self.pairs_, n_classes)
+    @property
+    def decision_rule(self) -> NearestColumn:
+        """The class whose column is nearest to the answers wins."""
+        return NearestColumn(self.decision_matrix_, self.answers)
 
-    # Training.
-
-    def _most_pairs(self, n_classes: int) -> int:
-        every = n_classes * (n_classes - 1) // 2
-        if isinstance(self.max_pairs, Integral):
-            return min(int(self.max_pairs), every)
-        return math.ceil(round(self.max_pairs * every, 9))  # 0.07 * 100 is 7, whatever rounding says
-
-    def _solve(self, X: Matrix, y: NDArray[Any], kernel: Kernel, training: TrainingSet, classes: NDArray[Any]) -> Any:
-        most = self._most_pairs(len(classes))
-        starts = self._pair_starts(training, classes)
-        rng = np.random.default_rng(seed_of(self.random_state))
-        first = pair_list(len(classes))[rng.integers(len(classes) * (len(classes) - 1) // 2)]
-
-        def train(budget_bytes: int, threads: int, tolerance: float, **limits: Any) -> dict[str, Any]:
-            probes = Probes(
-                kernel,
-                X,
-                training,
-                self.probe_size,
-                rng,
-                answers=self.answers,
-                room_bytes=int(_SHARE_OF_PROBES * budget_bytes),
-                threads=threads,
-            )
-            budget_bytes -= probes.room_bytes
-            session = kernel.session(X, training.order, training.largest, tolerance, budget_bytes, threads)
-            rounds = PairRounds(
-                session, training, probes, starts, most, refine=kernel.refine, tolerance=tolerance, **limits
-            )
-            self._choose_pairs(rounds, first, training.n_classes)
-            return rounds.answer()
-
-        solution = self._run(X, y, most, train, UncertaintySolution, training, classes)
-        refuse_inseparable(solution)
-        return solution
-
-    def _choose_pairs(self, rounds: PairRounds, pair: Ints, n_classes: int) -> None:
-        """Train pair after pair, each time the one whose classes look most alike."""
-        distances, least = ColumnDistances(n_classes), 0.0
-        while rounds.go_on and least <= self.min_distance:
-            distances.add(pair, rounds.train(pair))
-            pair, least = distances.nearest()
-            rounds.end_round(least)
-
-    def _pair_starts(self, training: TrainingSet, classes: NDArray[Any]) -> dict[tuple[int, int], Any]:
-        """Return the last solution of each pair that was trained, as starts."""
-        previous = self._previous(training, classes) if self.warm_start else None
-        if previous is None:
-            return {}
-        starts, support, beta = previous
-        parts = (slice(*ends) for ends in pairwise(starts))
-        return {
-            (int(i), int(j)): (np.array([0, len(support[part])]), support[part], beta[part])
-            for (i, j), part in zip(self.pairs_, parts, strict=True)
-        }
-
-    def _store(self, X: Matrix, training: TrainingSet, solution: Any) -> None:
-        self.pairs_ = solution.pairs
-        self.decision_matrix_ = solution.decision_matrix
-        self.distances_ = solution.distances
-        super()._store(X, training, solution)
-
-    # Deciding.
-
-    def _flaws(self) -> Iterator[tuple[str, str]]:
-        pairs, n_classes = np.asarray(self.pairs_), np.size(self.classes_)
-        sound = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind == "i" and len(pairs) > 0
-        if not sound or not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < n_classes)):
-            yield "pairs_", "must hold pairs of classes, the smaller one first"
-            return  # what else there must be depends on them
-        yield from super()._flaws()
-        if not np.all((self.decision_matrix_ >= 0) & (self.decision_matrix_ <= 1)):
-            yield "decision_matrix_", "must hold shares, from 0 to 1"
-
-    def _scores(self, X: Any) -> Floats:
-        X = self._checked_queries(X)
-        if len(self.classes_) == 2 or self.answers == "signs":
-            values = self._all_scores(X)
-            return values if len(self.classes_) == 2 else self._column_scores(values)
-        values, sizes = self._scores_and_sizes(X)
-        scores = self._column_scores(values)
-        for level in levels(self):  # where two columns are equally near, the row alone decides
-            moved = np.sqrt(values.shape[1]) * level.errors(sizes).max(axis=1)  # an answer moves by half of its value
-            tied = tied_rows(scores, moved)
-            if len(tied) > 0:
-                level.improve(X, values, sizes, tied, self._wanted, everything=True)
-                scores[tied] = self._column_scores(values[tied])
-        return scores
-
-    def _column_scores(self, values: Floats) -> Floats:
-        return column_scores(pair_answers(values, self.answers), self.decision_matrix_)
+    def _fitted_decision(self, training: TrainingSet, solution: Solution) -> DecisionMatrix:
+        """Return the decision matrix, whose rows are the mean answers of the pairs."""
+        assert isinstance(solution, ChosenPairsSolution)
+        return solution.decision_matrix
 
     def decision_function(self, X: Any) -> Floats:
         """Return a score for each class; the largest is the class that ``predict`` gives.
@@ -291,22 +148,22 @@ class UncertaintySVC(PairMachine):
             Minus the distance between the answers of the pairs and the column of each class; of equal scores the first
             counts. For two classes the decision value, positive for the second.
         """
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        return super().decision_function(X)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each example.
+    def pairwise_decision_function(self, X: Any) -> Floats:
+        """Return the decision value of every pair machine.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
+            Examples; for a precomputed kernel their kernel values with the training examples, of which only the
+            columns of support vectors are read.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Classes.
+        ndarray of shape (n_samples, n_pairs)
+            Pairs in the order of ``pairs_``; positive means the first class of the
+            pair.
         """
-        scores = self._scores(X)
-        chosen = (scores[:, 0] > 0).astype(np.intp) if len(self.classes_) == 2 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        X = self.checked_queries(X)
+        return self.model_.layout.sign * pair_values(self.model_, X, thread_count(self.n_jobs))

@@ -5,17 +5,19 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._together import TogetherMachine
-from polymargin.formulations.solution import Floats, Ints
-from polymargin.support.typing import Bias, CacheSize, ClassWeight, Gamma, KernelParameter, Solver
+from polymargin.decision import LargestScore
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
+from polymargin.estimators.declaration import estimator
+from polymargin.formulations import Joint
+from polymargin.losses import WestonWatkins
+from polymargin.support.typing import Bias, Solver
 
 
-@with_shared_documentation
-class WestonWatkinsSVC(TogetherMachine):
+@estimator
+class WestonWatkinsSVC(MulticlassSVC):
     r"""Weston and Watkins' machine: all classes together, a hinge for every wrong class.
 
     One optimisation problem for the scores :math:`s_m(x) = w_m \cdot \phi(x) + b_m` of all classes,
@@ -65,62 +67,23 @@ class WestonWatkinsSVC(TogetherMachine):
     True
     """
 
+    bias: Bias = "regularized"
+    margin: float = 2.0
+    solver: Solver = "auto"
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TogetherMachine._parameter_constraints,
+        **MulticlassSVC._parameter_constraints,
+        "bias": BIAS,
         "margin": [Interval(Real, 0, None, closed="neither")],
+        "solver": JOINT_SOLVER,
     }
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        bias: Bias = "regularized",
-        margin: float = 2.0,
-        solver: Solver = "auto",
-        kernel: KernelParameter = "rbf",
-        degree: int = 3,
-        gamma: Gamma = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: ClassWeight = None,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        cache_size: CacheSize = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        super().__init__(
-            C,
-            bias=bias,
-            solver=solver,
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            cache_size=cache_size,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-        )
-        self.margin = margin
+    @property
+    def formulation(self) -> Joint:
+        """What is optimised, as the parameters say."""
+        return Joint(WestonWatkins(float(self.margin)), self.bias, self.solver)
 
-    def _loss(self) -> tuple[str, float]:
-        return "weston-watkins", float(self.margin)
-
-    def _losses(self, scores: Floats, codes: Ints) -> Floats:
-        rows = np.arange(len(codes))
-        hinges = np.maximum(0.0, float(self.margin) - (scores[rows, codes][:, None] - scores))
-        hinges[rows, codes] = 0.0
-        return hinges.sum(axis=1)
-
-    def _excess(self, coefficients: Floats, codes: Ints, upper: Floats) -> float:
-        wrong = coefficients.copy()
-        wrong[np.arange(len(codes)), codes] = 0.0
-        return float(max(wrong.max(initial=0.0), (-wrong - upper[:, None]).max(initial=0.0)))
+    @property
+    def decision_rule(self) -> LargestScore:
+        """The largest score wins."""
+        return LargestScore()

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from sklearn.utils import check_random_state
 
-from polymargin.formulations.solution import Floats, Ints
-from polymargin.kernels.kernel import Kernel
+from polymargin.kernels import Kernel, KernelSession
 from polymargin.support.blocks import RowBlocks, interruptible
 from polymargin.support.memory import available_bytes
+from polymargin.support.numeric import Floats, Ints
 
 _BLOCK = 64  # pivots that are looked for at a time
 _ENOUGH = 0.5  # share of the largest residual that a pivot must have
@@ -37,9 +38,9 @@ class Examples:
         self.X = X
         self.rows = rows
         self.kernel = kernel
-        self.threads = threads
-        self.dtype = np.dtype(dtype)
-        self.evaluations = 0
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._session = KernelSession(kernel, X, rows, 0, threads)
+        self.evaluations: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,11 +52,9 @@ class Examples:
 
     def columns(self, points: Ints, examples: Ints | None = None, dtype: Any = np.float64) -> Floats:
         """Return the kernel values of some examples (all) with the points."""
-        rows = self.rows if examples is None else self.rows[examples]
-        columns = self.rows[points]
-        self.evaluations += len(rows) * len(columns)
-        vectors = None if self.kernel.precomputed else self.X[columns]
-        return self.kernel.matrix(self.X, rows, vectors, columns, self.threads, dtype)
+        examples = np.arange(len(self)) if examples is None else examples
+        self.evaluations += len(examples) * len(points)
+        return self._session.block(examples, points, dtype)
 
     def diagonal(self) -> Floats:
         """Return the kernel value of every example with itself."""
@@ -187,3 +186,13 @@ def _refuse_too_large(numbers: int, what: str) -> None:
             f"{what} would take {needed / 1e9:.1f} GB and {available_bytes() / 1e9:.1f} GB are free; set rank, for "
             "example rank=1000, with the basis 'cholesky' or 'subset' (CholeskyFeatures, SubsetFeatures)"
         )
+
+
+def chosen_points(n: int, rank: int | None, choice: str, random_state: Any) -> Ints:
+    """Return the rows that :class:`SubsetFeatures` takes, in ascending order."""
+    if rank is None or rank >= n:
+        return np.arange(n)
+    if choice == "first":
+        return np.arange(rank)
+    random = check_random_state(0 if random_state is None else random_state)
+    return np.sort(random.permutation(n)[:rank])

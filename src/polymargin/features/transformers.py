@@ -9,27 +9,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators._documentation import with_shared_documentation
-from polymargin.estimators._machine import KernelMachine, unchanged_on_error
-from polymargin.features.basis import Basis, Examples, incomplete_cholesky, kernel_pca, projected, subset
-from polymargin.formulations.solution import Ints
-from polymargin.kernels.kernel import Kernel, resolve_gamma
+from polymargin.documentation import with_shared_documentation
+from polymargin.features.basis import Basis, Examples, chosen_points, incomplete_cholesky, kernel_pca, projected, subset
+from polymargin.kernels import KERNEL_CONSTRAINTS, Kernel, KernelParameter, is_precomputed
 from polymargin.support.blocks import RowBlocks, row_blocks
-from polymargin.support.examples import Matrix, checked_examples
+from polymargin.support.examples import checked_examples
+from polymargin.support.numeric import Ints, Matrix
+from polymargin.support.state import unchanged_on_error
 from polymargin.support.threads import thread_count
 from polymargin.support.typing import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     Gamma,
-    KernelParameter,
     TransformerMixin,
 )
-
-_KERNEL_PARAMETERS = ("kernel", "degree", "gamma", "coef0", "n_jobs")
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -40,7 +36,8 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "rank": [Interval(Integral, 1, None, closed="left"), None],
-        **{name: KernelMachine._parameter_constraints[name] for name in _KERNEL_PARAMETERS},
+        **KERNEL_CONSTRAINTS,
+        "n_jobs": [Integral, None],
     }
 
     indices_: Ints
@@ -67,7 +64,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        precomputed = is_precomputed(self.kernel)
         tags.input_tags.sparse = not precomputed
         tags.input_tags.pairwise = precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -116,8 +113,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _fit_transform(self, X: Any) -> NDArray[Any]:
         with unchanged_on_error(self):
             X = checked_examples(self, X, reset=True)
-            gamma = resolve_gamma(self.gamma, X, None) if self.kernel in ("rbf", "poly", "sigmoid") else 0.0
-            kernel = Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
+            kernel = Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, None)
             kernel.check_training(X)
             examples = Examples(X, np.arange(X.shape[0]), kernel, thread_count(self.n_jobs), _float_type(X))
             with row_blocks(self.n_jobs) as blocks:
@@ -306,13 +302,3 @@ class CholeskyFeatures(KernelFeatures):
 
     def _basis(self, examples: Examples, blocks: RowBlocks) -> tuple[Basis, NDArray[Any]]:
         return incomplete_cholesky(examples, self.rank, blocks)
-
-
-def chosen_points(n: int, rank: int | None, choice: str, random_state: Any) -> Ints:
-    """Return the rows that :class:`SubsetFeatures` takes, in ascending order."""
-    if rank is None or rank >= n:
-        return np.arange(n)
-    if choice == "first":
-        return np.arange(rank)
-    random = check_random_state(0 if random_state is None else random_state)
-    return np.sort(random.permutation(n)[:rank])

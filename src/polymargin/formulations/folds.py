@@ -10,8 +10,9 @@ from joblib import hash as hash_of
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from polymargin.formulations.solution import Ints, TrainingSet
+from polymargin.formulations.training_set import TrainingSet
 from polymargin.support.examples import Matrix
+from polymargin.support.numeric import Ints
 
 FOLDS = 5
 _AT_ONCE = 1 << 17  # entries hashed together: few enough to stay in the cache
@@ -28,7 +29,7 @@ def folds_of(X: Matrix, training: TrainingSet, random_state: Any) -> Ints:
     """
     hashes = _row_hashes(X, random_state)[training.order]
     folds = np.empty(len(hashes), dtype=np.int64)
-    for begin, end in zip(training.bounds, training.bounds[1:], strict=False):
+    for begin, end in zip(training.class_starts, training.class_starts[1:], strict=False):
         distinct, rank = np.unique(hashes[begin:end], return_inverse=True)
         folds[begin:end] = rank % FOLDS if len(distinct) > 1 else -1
     return folds

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin import _core
+from polymargin.kernels.table import KERNELS, KernelEntry, kernel_entry, uses_gamma
 from polymargin.support.examples import Matrix, check_finite, core_data, dense, weighted_variance
 from polymargin.support.threads import one_blas_thread
 
 Made = TypeVar("Made")
 _DIAGONAL_BLOCK = 64  # rows that a callable kernel gets at a time when only its diagonal is wanted
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
-def resolve_gamma(gamma: str | float, X: Matrix, weight: NDArray[np.float64] | None) -> float:
-    """Return ``gamma`` as a number: ``"scale"`` is 1 / (n_features * variance), ``"auto"`` 1 / n_features."""
+def resolve_gamma(kernel: Any, gamma: str | float, X: Matrix, weight: NDArray[np.float64] | None) -> float:
+    """Return ``gamma`` of a kernel as a number; 0 if the kernel reads none.
+
+    ``"auto"`` is 1 / n_features and ``"scale"`` 1 / (n_features * variance), so that values do not change with the unit
+    of the features; for kernels of distances that are not squared the standard deviation takes the variance's place.
+    """
+    if not uses_gamma(kernel):
+        return 0.0
     if gamma == "scale":
-        variance = weighted_variance(X, weight)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        spread = weighted_variance(X, weight) ** (KERNELS[kernel].dimension / 2)
+        return float(1.0 / (X.shape[1] * spread)) if spread > 0 else 1.0
     if gamma == "auto":
-        return 1.0 / X.shape[1]
+        return 1.0 / int(X.shape[1])
     return float(gamma)
 
 
@@ -33,21 +39,40 @@ def resolve_gamma(gamma: str | float, X: Matrix, weight: NDArray[np.float64] | N
 class Kernel:
     """A kernel with its numbers settled: what a fitted machine keeps."""
 
-    kind: Any  # one of KERNELS, or a callable
+    kind: Any  # a name of KERNELS, or a callable
     gamma: float
     coef0: float
     degree: int
 
+    @classmethod
+    def resolved(
+        cls, kind: Any, gamma: str | float, coef0: float, degree: int, X: Matrix, weight: NDArray[np.float64] | None
+    ) -> Self:
+        """Return the kernel of some parameters on some training examples."""
+        return cls(kind, resolve_gamma(kind, gamma, X, weight), float(coef0), int(degree))
+
+    @property
+    def entry(self) -> KernelEntry | None:
+        """What the table says of it; None for a callable."""
+        return kernel_entry(self.kind)
+
     @property
     def precomputed(self) -> bool:
         """Whether ``X`` holds kernel values, not examples."""
-        return isinstance(self.kind, str) and self.kind == "precomputed"
+        entry = self.entry
+        return entry is not None and entry.precomputed
+
+    @property
+    def in_core(self) -> bool:
+        """Whether the core computes the values."""
+        entry = self.entry
+        return entry is not None and not entry.precomputed
 
     @property
     def spec(self) -> _core.Kernel:
-        """The kernel function as the core knows it."""
-        kind = "precomputed" if callable(self.kind) else self.kind
-        return _core.Kernel(_core.KernelType[kind], self.gamma, self.coef0, self.degree)
+        """The kernel function as the core knows it; the values of a callable are given to the core."""
+        kind = _core.KernelType.precomputed if callable(self.kind) else KERNELS[self.kind].core
+        return _core.Kernel(kind, self.gamma, self.coef0, self.degree)
 
     def training_data(self, X: Matrix) -> _core.Data:
         """Return the training examples, or their kernel matrix, for the core."""
@@ -80,11 +105,18 @@ class Kernel:
     ) -> _core.KernelSession:
         """Return what trains on these rows of X, exact enough for bounds up to ``largest``."""
         return _core.KernelSession(
-            self.training_data(X), self.spec, order, largest, tolerance, False, budget_bytes, threads
+            self.training_data(X),
+            self.spec,
+            order,
+            _core.Exactness(largest_cost_bound=largest, tolerance=tolerance),
+            _core.Resources(budget_bytes=budget_bytes, threads=threads),
         )
 
-    def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
-        """Return what is made from the kernel values; a kernel that is trained on again keeps it for the next time."""
+    def features(self, key: Any, make: Callable[[], Made]) -> Made:
+        """Return features made from the kernel values; a kernel that is trained on again keeps them for the next fit.
+
+        ``key`` says what else they depend on.
+        """
         return make()
 
     @property
@@ -111,7 +143,7 @@ class Kernel:
         if callable(self.kind):
             return self.called(X, vectors)
         if self.precomputed:
-            columns = X.take(support, axis=1).astype(np.float64, copy=False)
+            columns: NDArray[np.float64] = X.take(support, axis=1).astype(np.float64, copy=False)
             check_finite(columns, "X, in its columns of support vectors,", first_row, support)
             return columns
         return None
@@ -157,15 +189,31 @@ class Kernel:
             return np.concatenate(parts)
         if self.precomputed:
             return np.array(np.diagonal(X), dtype=np.float64)
-        if self.kind == "rbf":
-            return np.ones(X.shape[0])
-        squares = (
-            X.multiply(X).sum(axis=1, dtype=np.float64) if sp.issparse(X) else (X.astype(np.float64) ** 2).sum(axis=1)
-        )
-        square = np.asarray(squares, dtype=np.float64).ravel()
-        if self.kind == "poly":
-            return (self.gamma * square + self.coef0) ** self.degree
-        return np.tanh(self.gamma * square + self.coef0) if self.kind == "sigmoid" else square
+        entry = self.entry
+        assert entry is not None
+        if entry.reads is _core.KernelInput.squared_distances:
+            return np.repeat(entry.value(self, np.zeros(1)), X.shape[0])
+        term = np.multiply if entry.term is None else entry.term
+        if sp.issparse(X):
+            values = X.data.astype(np.float64)
+            sums = sp.csr_array((term(values, values), X.indices, X.indptr), X.shape).sum(axis=1)
+        else:
+            values = X.astype(np.float64)
+            sums = term(values, values).sum(axis=1)
+        return entry.value(self, np.asarray(sums, dtype=np.float64).ravel())
+
+
+class _Last(Generic[Made]):
+    """What was made last, with what it was made for: one is kept, for the sake of memory."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Any, Made] | None = None
+
+    def get(self, key: Any, make: Callable[[], Made]) -> Made:
+        if self._kept is None or self._kept[0] != key:
+            self._kept = None  # its memory is free before the next is made
+            self._kept = key, make()
+        return self._kept[1]
 
 
 @dataclass(frozen=True)
@@ -175,7 +223,8 @@ class SharedKernel(Kernel):
     largest: float  # no C_i will be larger,
     tolerance: float  # and no tol smaller
     rows: Matrix = field(compare=False, repr=False)  # what the values are of
-    made: dict[str, tuple[Any, Any]] = field(default_factory=dict, compare=False, repr=False)  # with their keys
+    _session: _Last[_core.KernelSession] = field(default_factory=_Last, init=False, compare=False, repr=False)
+    _features: _Last[Any] = field(default_factory=_Last, init=False, compare=False, repr=False)
 
     def examples(self, X: Matrix) -> Matrix:
         """Return the examples themselves."""
@@ -185,28 +234,20 @@ class SharedKernel(Kernel):
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
     ) -> _core.KernelSession:
         """Return the session of these rows, made when they are asked for first."""
-        return self.shared(
-            "session",
+        return self._session.get(
             order.tobytes(),
             lambda: _core.KernelSession(
                 self.training_data(X),
                 self.spec,
                 order,
-                self.largest,
-                self.tolerance,
-                True,
-                budget_bytes,
-                threads,
-                rough=X.dtype == np.float32,
+                _core.Exactness(largest_cost_bound=self.largest, tolerance=self.tolerance, rough=X.dtype == np.float32),
+                _core.Resources(budget_bytes=budget_bytes, threads=threads, whole=True),
             ),
         )
 
-    def shared(self, what: str, key: Any, make: Callable[[], Made]) -> Made:
-        """Return what was made last, if it was for this key: one of a kind is kept, for the sake of memory."""
-        if what not in self.made or self.made[what][0] != key:
-            self.made.pop(what, None)
-            self.made[what] = key, make()
-        made: Made = self.made[what][1]
+    def features(self, key: Any, make: Callable[[], Made]) -> Made:
+        """Return the features that were made last, if it was for this key."""
+        made: Made = self._features.get(key, make)
         return made
 
     @property

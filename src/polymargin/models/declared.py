@@ -1,17 +1,17 @@
-"""What a fitted machine keeps, declared once: checked before every prediction, and stored as it is declared."""
+"""What a fit leaves, declared once: checked before it is used, stored and loaded as it is declared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from polymargin.kernels.kernel import KERNELS, Kernel
+from polymargin.kernels import KERNELS, Kernel
 
 FLOATS = {
     "real": (np.dtype(np.float64),),
@@ -22,7 +22,7 @@ _LARGE = 50_000  # numbers, from which on their sum is faster than a test of eac
 
 
 @dataclass(frozen=True)
-class Kept:
+class Declared:
     """A fitted attribute: what it holds, and the names of its dimensions.
 
     ``values`` is one of
@@ -34,7 +34,7 @@ class Kept:
     - ``"number"``, ``"flag"``, ``"text"``: a float of any value, a bool, a str.
 
     ``shape`` has a name or a number for each dimension, and is None where any will do. Two dimensions of one name have
-    one size: that of the machine's own ``_dimensions()``, or else of the first attribute that has it.
+    one size: a known one, or else of the first attribute that has it.
     """
 
     values: str
@@ -45,28 +45,85 @@ class Kept:
     report: bool = False  # tells of the fit and takes no part in predictions
 
 
-class KeepsState:
-    """For machines that say what a fit leaves: it is checked before predictions, and models on disk are made of it."""
+@dataclass(frozen=True)
+class DeclaredField:
+    """Where a declared attribute is: the field of a value, and what is declared of it."""
 
-    _kept: ClassVar[dict[str, Kept]]
-
-    def _dimensions(self) -> dict[str, int]:
-        """Return the sizes of named dimensions, as far as they are known without the arrays that have them."""
-        return {}
-
-    def _flaws(self) -> Iterator[tuple[str, str]]:
-        """Yield the fitted attributes that do not belong together, each with what is wrong with it."""
-        yield from flaws(self._kept, vars(self), self._dimensions, reports=False)
-
-    def _checked_state(self) -> None:
-        """Refuse to predict with fitted attributes that do not belong together."""
-        check_is_fitted(self)
-        for name, flaw in self._flaws():
-            raise ValueError(f"the fitted state is damaged: {name} {flaw}; fit again")
+    field: str
+    declared: Declared
 
 
-def flaws(
-    kept: Mapping[str, Kept],
+def declare(
+    attribute: str,
+    values: str,
+    shape: tuple[str | int, ...] | None = (),
+    *,
+    below: str | None = None,
+    optional: bool = False,
+    sparse: bool = False,
+    report: bool = False,
+) -> Any:
+    """Return the field of a frozen dataclass that estimators show, and files store, as an attribute of this name.
+
+    An optional field is None where there is nothing.
+    """
+    declared = Declared(values, shape, below=below, optional=optional, sparse=sparse, report=report)
+    metadata = {"attribute": attribute, "declared": declared}
+    return field(default=None, metadata=metadata) if optional else field(metadata=metadata)
+
+
+def declared_fields(kind: type) -> dict[str, DeclaredField]:
+    """Return the declared fields of a dataclass by the names of their attributes."""
+    return _declared_fields(kind)
+
+
+@cache
+def _declared_fields(kind: Any) -> dict[str, DeclaredField]:
+    return {
+        each.metadata["attribute"]: DeclaredField(each.name, each.metadata["declared"])
+        for each in fields(kind)
+        if "attribute" in each.metadata
+    }
+
+
+def array_fields(kind: type) -> tuple[str, ...]:
+    """Return the declared fields of a dataclass that may hold arrays."""
+    return _array_fields(kind)
+
+
+@cache
+def _array_fields(kind: Any) -> tuple[str, ...]:
+    return tuple(of.field for of in _declared_fields(kind).values() if of.declared.shape != ())
+
+
+def declarations(*kinds: type) -> dict[str, Declared]:
+    """Return what the fields of some dataclasses are declared to hold, by the names of their attributes."""
+    return {name: of.declared for kind in kinds for name, of in declared_fields(kind).items()}
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """Return the declared fields of a value by the names of their attributes, those that are None left out."""
+    every = ((name, getattr(value, of.field)) for name, of in declared_fields(type(value)).items())
+    return {name: content for name, content in every if content is not None}
+
+
+def frozen(array: Any) -> Any:
+    """Return a view of an array, or of the arrays of a sparse matrix, that cannot be written to."""
+    if sp.issparse(array):
+        view = array.copy() if not hasattr(array, "indptr") else type(array)(array, copy=False)
+        for part in ("data", "indices", "indptr"):
+            if hasattr(view, part):
+                setattr(view, part, frozen(getattr(view, part)))
+        return view
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def defects(
+    declarations: Mapping[str, Declared],
     state: Mapping[str, Any],
     dimensions: Callable[[], dict[str, int]] = dict,
     *,
@@ -79,7 +136,7 @@ def flaws(
     """
     known: dict[str, int] = {}
     sized = False
-    for name, declared in kept.items():
+    for name, declared in declarations.items():
         if declared.report and not reports:
             continue
         if name not in state:
@@ -88,20 +145,20 @@ def flaws(
             continue
         if not sized and declared.shape != ():
             known, sized = dict(dimensions()), True
-        flaw = _flaw_of_shape(declared, state[name], known) or _flaw_of_values(declared, state[name], known)
-        if flaw is not None:
-            yield name, flaw
+        defect = _defect_of_shape(declared, state[name], known) or _defect_of_values(declared, state[name], known)
+        if defect is not None:
+            yield name, defect
 
 
-def _flaw_of_shape(kept: Kept, value: Any, known: dict[str, int]) -> str | None:
-    if kept.shape is None:
+def _defect_of_shape(declared: Declared, value: Any, known: dict[str, int]) -> str | None:
+    if declared.shape is None:
         return None
     found = getattr(value, "shape", ())  # what is no array has no dimensions
-    if found == kept.shape:
+    if found == declared.shape:
         return None
     before = dict(known)
-    sizes = [known.setdefault(d, n) if isinstance(d, str) else d for d, n in zip(kept.shape, found, strict=False)]
-    expected = (*sizes, *kept.shape[len(sizes) :])
+    sizes = [known.setdefault(d, n) if isinstance(d, str) else d for d, n in zip(declared.shape, found, strict=False)]
+    expected = (*sizes, *declared.shape[len(sizes) :])
     if found == expected:
         return None
     known.clear()
@@ -109,31 +166,31 @@ def _flaw_of_shape(kept: Kept, value: Any, known: dict[str, int]) -> str | None:
     return f"has shape {found}, expected {expected}"
 
 
-def _flaw_of_values(kept: Kept, value: Any, known: Mapping[str, int]) -> str | None:
-    if kept.values in FLOATS:
-        return _flaw_of_floats(kept, value)
-    if kept.values == "count":
-        return _flaw_of_counts(value, None if kept.below is None else known[kept.below])
-    if kept.values == "labels":
+def _defect_of_values(declared: Declared, value: Any, known: Mapping[str, int]) -> str | None:
+    if declared.values in FLOATS:
+        return _defect_of_floats(declared, value)
+    if declared.values == "count":
+        return _defect_of_counts(value, None if declared.below is None else known[declared.below])
+    if declared.values == "labels":
         return None if len(value) > 1 and np.all(value[:-1] < value[1:]) else "must hold two or more classes, sorted"
-    if kept.values == "names":
+    if declared.values == "names":
         return None if all(isinstance(name, str) for name in value) else "must hold texts"
-    if kept.values == "kernel":
-        return _flaw_of_kernel(value)
-    kind = {"number": float, "flag": bool, "text": str}[kept.values]
+    if declared.values == "kernel":
+        return _defect_of_kernel(value)
+    kind = {"number": float, "flag": bool, "text": str}[declared.values]
     return None if isinstance(value, kind) else f"must be of type {kind.__name__}"
 
 
-def _flaw_of_floats(kept: Kept, value: Any) -> str | None:
-    if sp.issparse(value) and not kept.sparse:
+def _defect_of_floats(declared: Declared, value: Any) -> str | None:
+    if sp.issparse(value) and not declared.sparse:
         return "must be dense"
     numbers = value.data if sp.issparse(value) else np.asarray(value)
-    allowed = FLOATS[kept.values]
-    if kept.values == "data" and numbers.dtype == object:
+    allowed = FLOATS[declared.values]
+    if declared.values == "data" and numbers.dtype == object:
         return None
     if numbers.dtype not in allowed:
         return f"has type {numbers.dtype}, expected {' or '.join(map(str, allowed))}"
-    if kept.values == "extended":
+    if declared.values == "extended":
         return "has values that are not numbers" if np.isnan(numbers).any() else None
     return None if _all_finite(numbers) else "is not finite everywhere"
 
@@ -146,7 +203,7 @@ def _all_finite(numbers: NDArray[Any]) -> bool:
     return bool(np.isfinite(numbers).all())
 
 
-def _flaw_of_counts(value: Any, below: int | None) -> str | None:
+def _defect_of_counts(value: Any, below: int | None) -> str | None:
     if type(value) is int and value >= 0 and below is None:
         return None if value < 2**63 else "is too large"
     numbers = np.asarray(value)
@@ -159,7 +216,7 @@ def _flaw_of_counts(value: Any, below: int | None) -> str | None:
     return None
 
 
-def _flaw_of_kernel(value: Any) -> str | None:
+def _defect_of_kernel(value: Any) -> str | None:
     if not isinstance(value, Kernel) or not (callable(value.kind) or value.kind in KERNELS):
         return "is not one that fit stored"
     sound = 0 <= value.gamma < np.inf and np.isfinite(value.coef0) and 0 <= value.degree < 2**31

@@ -1,4 +1,4 @@
-"""Decisions that do not depend on rounding, and so not on the rows that are predicted together.
+"""Scores that decide the same whatever rows are predicted together.
 
 Scores come from matrix products, whose last digits depend on the shape of the matrices. A row whose decision could
 change within the rounding of its scores is scored again, first in double precision if it was not, and then alone, in
@@ -7,116 +7,100 @@ the order of operations that LIBSVM has (:mod:`polymargin.kernels.ordered`). The
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polymargin.formulations.solution import Floats, Ints
-from polymargin.support.examples import Matrix
+from polymargin.models.kernel_model import KernelModel
+from polymargin.models.prepared import ErrorBound
+from polymargin.support.numeric import Bools, Floats, Ints, Matrix
 
-SMALL = 1024  # support vectors up to which the core scores in double precision
-_CERTAIN = 16.0  # roundings of a sum are taken as a random walk, and it never goes so many of its steps' lengths
 _AT_ONCE = 1 << 20  # numbers that are looked at together
+
+Uncertain = Callable[[Floats, Floats], Bools]
+"""Says of scores and the errors they may have which of them decide, and could decide otherwise."""
 
 
 @dataclass(frozen=True)
-class Level:
+class Precision:
     """A precision that scores were computed in: how far off they may be, and how to get better ones."""
 
-    machine: Any
-    unit: float  # the error of a score whose coefficients have the mass 1, of kernel values of size 1
-    masses: Floats
-    largest: float  # no error is larger
+    model: KernelModel
+    threads: int
+    bound: ErrorBound
     alone: bool  # better ones come from rows on their own
 
     def errors(self, sizes: Floats) -> Floats:
         """Return how far off each score may be, for rows whose kernel values have these sizes."""
-        offsets = np.abs(self.machine._intercepts)
-        return np.minimum(self.unit * (np.multiply.outer(sizes, self.masses) + offsets), self.largest)
-
-    def errors_of(self, column: int, sizes: Floats) -> Floats:
-        """Return how far off one of the scores may be."""
-        offset = abs(self.machine._intercepts[column])
-        return np.minimum(self.unit * (sizes * self.masses[column] + offset), self.largest)
+        return self.bound.of(sizes)
 
     def improve(
-        self, X: Matrix, scores: Floats, sizes: Floats, rows: Ints, wanted: Wanted, everything: bool = False
+        self, X: Matrix, scores: Floats, sizes: Floats, rows: Ints, uncertain: Uncertain, everything: bool = False
     ) -> None:
-        """Put better scores into these rows: those that are wanted, or everything."""
+        """Put better scores into these rows: those that are uncertain, or everything."""
         if not self.alone:
-            scores[rows] = self.machine._scores_and_sizes(X[rows], accuracy=0.0)[0]
+            scores[rows] = self.model.raw_scores(X[rows], self.threads, accuracy=0.0)[0]
             return
-        step = max(1, _AT_ONCE // max(1, len(self.machine.support_)))
+        step = max(1, _AT_ONCE // max(1, len(self.model.support)))
         for begin in range(0, len(rows), step):
             some = rows[begin : begin + step]
             all_of_them = np.ones((len(some), scores.shape[1]), dtype=bool)
-            needed = all_of_them if everything else self._needed(X[some], scores[some], sizes[some], wanted)
+            needed = all_of_them if everything else self._needed(X[some], scores[some], sizes[some], uncertain)
             which = np.flatnonzero(needed.any(axis=1))
             if len(which) > 0:
-                self.machine._score_alone(X[some[which]], scores, some[which], needed[which])
+                for score, of_which, values in self.model.scores_alone(X[some[which]], needed[which]):
+                    scores[some[which[of_which]], score] = values
 
-    def _needed(self, X: Matrix, scores: Floats, sizes: Floats, wanted: Wanted) -> NDArray[np.bool_]:
-        """Return which scores have to be computed alone: those that are wanted even when the errors are looked at."""
-        needed = wanted(scores, self.errors(sizes))
-        terms = self.machine._absolute_terms(X)
+    def _needed(self, X: Matrix, scores: Floats, sizes: Floats, uncertain: Uncertain) -> Bools:
+        """Return which scores have to be computed alone: those uncertain even when their own errors are looked at."""
+        needed = uncertain(scores, self.errors(sizes))
+        terms = self.model.absolute_terms(X, self.threads)
         if terms is None:
             return needed
         # A row far from all support vectors has small kernel values, and errors as small. Nothing is rounded in zeros.
-        errors = self.unit * (sizes[:, None] * terms + np.abs(self.machine._intercepts))
-        return needed & wanted(scores, errors) & (terms > 0).any(axis=1, keepdims=True)
+        errors = self.bound.unit * (sizes[:, None] * terms + self.bound.offsets)
+        return needed & uncertain(scores, errors) & (terms > 0).any(axis=1, keepdims=True)
 
 
-Wanted = Callable[[Floats, Floats], NDArray[np.bool_]]
-"""Says of scores and the errors they may have which of them decide, and could decide otherwise."""
+def precisions(model: KernelModel, threads: int) -> list[Precision]:
+    """Return the precisions of the scores, the coarser first."""
+    bounds = model.error_bounds
+    return [Precision(model, threads, bound, alone=bound is bounds[-1]) for bound in bounds]
 
 
-def levels(machine: Any) -> Iterator[Level]:
-    """Yield the precisions of the scores, the coarser first."""
-    if machine._may_be_single:
-        unit = float(np.finfo(np.float32).eps) / 2
-        if machine._kernel.kind == "linear":  # sums of many products with the same sign, which cancel in the end
-            yield Level(machine, 4 * unit, machine._masses(1), np.inf, alone=False)
-        else:  # the core takes single precision where it expects an error of half of tol
-            yield Level(machine, _CERTAIN * unit, machine._masses(2), float(machine.tol), alone=False)
-    terms = math.sqrt(max(1, len(machine.support_))) + math.sqrt(machine.n_features_in_)
-    unit = _CERTAIN * float(np.finfo(np.float64).eps) / 2 * terms
-    yield Level(machine, unit, machine._masses(1), np.inf, alone=True)
+def settled_scores(model: KernelModel, X: Matrix, threads: int, uncertain: Uncertain, shown: bool = True) -> Floats:
+    """Return every score of every row; those of a row whose decision is close do not depend on the other rows.
 
-
-def settled_scores(machine: Any, X: Matrix, wanted: Wanted | None = None) -> Floats:
-    """Return every score of every row; those of a row whose decision is close do not depend on the other rows."""
-    wanted = machine._wanted if wanted is None else wanted
-    scores, sizes = machine._scores_and_sizes(X)
-    for level in levels(machine):
-        rows = close_rows(level, scores, sizes, wanted)
+    Scores that nobody sees (``shown=False``), only the class that they name, may be computed faster.
+    """
+    scores, sizes = model.raw_scores(X, threads, shown=shown)
+    for precision in precisions(model, threads):
+        rows = close_rows(precision, scores, sizes, uncertain)
         if len(rows) > 0:
-            level.improve(X, scores, sizes, rows, wanted)
+            precision.improve(X, scores, sizes, rows, uncertain)
     return scores
 
 
-def close_rows(level: Level, scores: Floats, sizes: Floats, wanted: Wanted) -> Ints:
+def close_rows(precision: Precision, scores: Floats, sizes: Floats, uncertain: Uncertain) -> Ints:
     """Return the rows whose decision could change within the errors of their scores."""
     step = max(1, _AT_ONCE // max(1, scores.shape[1]))
-    found = [np.empty(0, dtype=np.int64)]
+    found = []
     for begin in range(0, len(scores), step):
         part = slice(begin, begin + step)
-        close = wanted(scores[part], level.errors(sizes[part])).any(axis=1)
-        found.append(begin + np.flatnonzero(close))
-    return np.concatenate(found)
+        close = uncertain(scores[part], precision.errors(sizes[part])).any(axis=1)
+        found.append(np.flatnonzero(close) + begin)
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *found])
 
 
-def near_zero(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+def near_zero(scores: Floats, errors: Floats) -> Bools:
     """Return which scores could be of either sign."""
-    near: NDArray[np.bool_] = np.abs(scores) <= errors
+    near: Bools = np.abs(scores) <= errors
     return near
 
 
-def near_largest(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+def near_largest(scores: Floats, errors: Floats) -> Bools:
     """Return the scores of rows whose largest could be another's: all of them, or none."""
-    error = errors.max(axis=1)
-    second, first = np.partition(scores, -2, axis=1)[:, -2:].T
-    return np.repeat((first - second <= 2 * error)[:, None], scores.shape[1], axis=1)
+    ordered = np.partition(scores, -2, axis=1)
+    close: Bools = ordered[:, -1:] - ordered[:, -2:-1] <= 2 * errors.max(axis=1, keepdims=True)
+    return close.repeat(scores.shape[1], axis=1)

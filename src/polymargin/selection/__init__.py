@@ -1,9 +1,9 @@
 """Choosing parameters."""
 
-from polymargin.selection._grid import hsu_lin_grid
-from polymargin.selection._path import known_cost, regularization_path
-from polymargin.selection._relative import default_cost, default_width, zien_grid
-from polymargin.selection._search import KernelSearchCV
+from polymargin.selection.grid import hsu_lin_grid
+from polymargin.selection.path import known_cost, regularization_path
+from polymargin.selection.relative import default_cost, default_width, zien_grid
+from polymargin.selection.search import KernelSearchCV
 
 __all__ = [
     "KernelSearchCV",

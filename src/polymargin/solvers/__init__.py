@@ -1,7 +1,66 @@
-"""Solvers written in Python."""
+"""Solvers written in Python.
 
-from polymargin.solvers.primal_losses import OneVsRestLoss, SoftmaxLoss
-from polymargin.solvers.primal_newton import Outcome, Progress, minimize
-from polymargin.solvers.primal_objective import Objective, class_factor
+Each takes arrays, what it asks for besides as a protocol, and :class:`Limits`, and returns a frozen result.
+"""
 
-__all__ = ["Objective", "OneVsRestLoss", "Outcome", "Progress", "SoftmaxLoss", "class_factor", "minimize"]
+from typing import TYPE_CHECKING
+
+from polymargin.solvers.limits import Limits, Progress, Status
+from polymargin.support.lazy import loaded_when_asked
+
+if TYPE_CHECKING:
+    from polymargin.solvers.cutting_plane import (
+        CuttingPlaneResult,
+        CuttingPlaneSettings,
+        HingeLoss,
+        solve_cutting_plane,
+    )
+    from polymargin.solvers.interior_point import MATRICES_NEEDED
+    from polymargin.solvers.linear_program import (
+        LinearProgramResult,
+        LinearProgramSettings,
+        Start,
+        solve_linear_program,
+    )
+    from polymargin.solvers.linear_program_problem import MARGIN, KernelValues
+    from polymargin.solvers.primal_losses import OneVsRestLoss, PrimalLoss, SoftmaxLoss
+    from polymargin.solvers.primal_newton import NewtonResult, NewtonSettings, minimize
+    from polymargin.solvers.primal_objective import Objective, class_factor
+
+_MODULES = {
+    "cutting_plane": ("CuttingPlaneResult", "CuttingPlaneSettings", "HingeLoss", "solve_cutting_plane"),
+    "interior_point": ("MATRICES_NEEDED",),
+    "linear_program": ("LinearProgramResult", "LinearProgramSettings", "Start", "solve_linear_program"),
+    "linear_program_problem": ("MARGIN", "KernelValues"),
+    "primal_losses": ("OneVsRestLoss", "PrimalLoss", "SoftmaxLoss"),
+    "primal_newton": ("NewtonSettings", "NewtonResult", "minimize"),
+    "primal_objective": ("Objective", "class_factor"),
+}
+__getattr__, __dir__ = loaded_when_asked(
+    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+)
+
+__all__ = [
+    "MARGIN",
+    "MATRICES_NEEDED",
+    "CuttingPlaneResult",
+    "CuttingPlaneSettings",
+    "HingeLoss",
+    "KernelValues",
+    "Limits",
+    "LinearProgramResult",
+    "LinearProgramSettings",
+    "NewtonResult",
+    "NewtonSettings",
+    "Objective",
+    "OneVsRestLoss",
+    "PrimalLoss",
+    "Progress",
+    "SoftmaxLoss",
+    "Start",
+    "Status",
+    "class_factor",
+    "minimize",
+    "solve_cutting_plane",
+    "solve_linear_program",
+]

@@ -18,39 +18,44 @@ Predictor and corrector are Mehrotra's; both use one factorisation.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from polymargin.solvers.linear_program_problem import MARGIN
+from polymargin.support.numeric import Bools, Floats, Ints
 from polymargin.support.threads import for_each
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+MATRICES_NEEDED = 4  # of n^2 numbers, at a time
 
-MARGIN = 2.0
-_SHORT_OF_BOUND = 0.9995  # of the way to where a variable would be zero
-_RIDGE = 1e-13  # relative to the diagonal: intercepts may all be shifted, which leaves the system singular
-_REFINEMENTS = 2
-_FIRST_MULTIPLIER = 1.0  # at most, in units of the inverse of a kernel value
+
+@dataclass(frozen=True)
+class InteriorPointSettings:
+    """How steps are taken."""
+
+    step_share: float = 0.9995  # of the step after which a variable would be zero
+    ridge: float = 1e-13  # relative to the diagonal: intercepts may all be shifted, which leaves the system singular
+    refinements: int = 2  # of the solution of a linear system
+    first_multiplier: float = 1.0  # at most, in units of the inverse of a kernel value
 
 
 class _Constraints:
     """Products with the matrix of the constraints; pairs (i, j) are matrices of examples x classes, zero if j = y_i."""
 
-    def __init__(self, K: Floats, bounds: Ints) -> None:
-        n, k = len(K), len(bounds) - 1
-        self.rows = [slice(bounds[c], bounds[c + 1]) for c in range(k)]
-        self.groups = [slice(bounds[c] + c, bounds[c + 1] + c + 1) for c in range(k)]  # its coefficients and intercept
-        self.intercepts = np.array([group.stop - 1 for group in self.groups])
-        self.coefficients = np.delete(np.arange(n + k), self.intercepts)
+    def __init__(self, K: Floats, class_starts: Ints) -> None:
+        n, k = len(K), len(class_starts) - 1
+        starts, ends = class_starts[:-1], class_starts[1:]
+        self.rows = [slice(starts[c], ends[c]) for c in range(k)]
+        self.groups = [slice(starts[c] + c, ends[c] + c + 1) for c in range(k)]  # its coefficients and intercept
+        self.intercepts: Ints = np.array([group.stop - 1 for group in self.groups])
+        self.coefficients: Ints = np.delete(np.arange(n + k), self.intercepts)
         self._K = np.ones((n, n + k))
         self._K[:, self.coefficients] = K
-        codes = np.repeat(np.arange(k), np.diff(bounds))
-        self._own = np.arange(n), codes
-        self.rivals = np.ones((n, k), dtype=bool)
-        self.rivals[self._own] = False
+        self._own = np.arange(n), np.repeat(np.arange(k), np.diff(class_starts))
+        self.pairs: Bools = np.ones((n, k), dtype=bool)
+        self.pairs[self._own] = False
 
     def transposed(self, y: Floats) -> Floats:
         """Return A'y, a value for every pair."""
@@ -88,29 +93,31 @@ class _Constraints:
 
 
 class _System:
-    """A positive definite system, scaled to a unit diagonal; what rounding took is given back by refinement."""
+    """A positive definite system, scaled to a unit diagonal and factorised; refinement undoes rounding.
 
-    def __init__(self, lower: Floats, extra: Floats, times: Callable[[Floats], Floats]) -> None:
+    Raises LinAlgError if it is not positive definite.
+    """
+
+    def __init__(
+        self, lower: Floats, extra: Floats, times: Callable[[Floats], Floats], settings: InteriorPointSettings
+    ) -> None:
         diagonal = lower.diagonal() + extra
-        self.sound = bool(np.all(diagonal > 0) and np.all(np.isfinite(diagonal)))
-        if not self.sound:
-            return
+        if not (np.all(diagonal > 0) and np.all(np.isfinite(diagonal))):
+            raise np.linalg.LinAlgError("the diagonal is not positive and finite")
         self._times, self._scale = times, 1.0 / np.sqrt(diagonal)
+        self._refinements = settings.refinements
         lower *= self._scale
         lower *= self._scale[:, None]
-        np.fill_diagonal(lower, 1.0 + _RIDGE)
-        try:
-            self._factor = cho_factor(lower, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            self.sound = False
+        np.fill_diagonal(lower, 1.0 + settings.ridge)
+        self._factor = cho_factor(lower, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, right: Floats) -> Floats:
         """Return the solution."""
         solution = np.zeros_like(right)
-        left = right
-        for _ in range(_REFINEMENTS + 1):
-            solution += self._scale * cho_solve(self._factor, self._scale * left, check_finite=False)
-            left = right - self._times(solution)
+        residual = right
+        for _ in range(self._refinements + 1):
+            solution += self._scale * cho_solve(self._factor, self._scale * residual, check_finite=False)
+            residual = right - self._times(solution)
         return solution
 
 
@@ -131,24 +138,35 @@ class InteriorPoint:
     ----------
     K : array of shape (n, n)
         Kernel values, best of a size around 1; examples sorted by class.
-    bounds : array of shape (k + 1,)
-        Where the classes begin and end.
-    upper : array of shape (n,)
+    class_starts : array of shape (k + 1,)
+        Class c has the examples from ``class_starts[c]`` to ``class_starts[c + 1]``.
+    cost_bounds : array of shape (n,)
         The costs C_i, finite.
     threads : int
         How many blocks of the system are formed at a time.
     go_on : callable
         Asked now and then; when it says no, :meth:`step` returns early.
+    settings : InteriorPointSettings
+        How steps are taken.
     """
 
-    def __init__(self, K: Floats, bounds: Ints, upper: Floats, threads: int, go_on: Callable[[], bool]) -> None:
-        self._A = _Constraints(K, bounds)
-        self._threads, self._go_on = threads, go_on
-        n, size = len(K), K.shape[0] + len(bounds) - 1
-        self._pairs = self._A.rivals
+    def __init__(
+        self,
+        K: Floats,
+        class_starts: Ints,
+        cost_bounds: Floats,
+        threads: int,
+        go_on: Callable[[], bool],
+        settings: InteriorPointSettings,
+    ) -> None:
+        self._A = _Constraints(K, class_starts)
+        self._threads, self._go_on, self._settings = threads, go_on, settings
+        n, size = len(K), len(K) + len(class_starts) - 1
+        self._pairs = self._A.pairs
+        first = np.minimum(cost_bounds / 2.0, settings.first_multiplier)
         # What belongs to no pair is 1, so that it can be divided by, and its changes are 0.
-        self._u = np.where(self._pairs, np.minimum(upper / 2.0, _FIRST_MULTIPLIER)[:, None], 1.0)
-        self._v = np.where(self._pairs, upper[:, None] - self._u, 1.0)
+        self._u = np.where(self._pairs, first[:, None], 1.0)
+        self._v = np.where(self._pairs, cost_bounds[:, None] - self._u, 1.0)
         self._y = np.zeros(size)
         self._y[self._A.coefficients] = 1.0 / n
         self._s = np.ones(n)
@@ -192,60 +210,72 @@ class InteriorPoint:
 
     def step(self) -> bool:
         """Take one step; False if it could not be taken."""
-        A, places = self._A, self._A.coefficients
+        newton = self._linearized()
+        if newton is None:
+            return False
         u, v, s, z, xi, a = self._u, self._v, self._s, self._z, self._xi, self.coefficients
-        missing = -A.times(self.multipliers)
-        missing[places] += 1.0 - s
-        short = np.where(self._pairs, MARGIN - A.transposed(self._y) - xi + z, 0.0)
-        D = np.where(self._pairs, 1.0 / (xi / v + z / u), 0.0)
-        M = A.normal(D, self._threads, self._go_on)
-        if M is None:
-            return False
-        extra = np.zeros(len(M))
-        extra[places] = s / a
-        system = _System(M, extra, lambda dy: A.times(D * A.transposed(dy)) + extra * dy)
-        if not system.sound:
-            return False
-
-        def direction(uz: Floats, vxi: Floats, sa: Floats) -> _Direction:
-            """Return the changes that make products change so, and equations hold."""
-            g = np.where(self._pairs, short - vxi / v + uz / u, 0.0)
-            right = A.times(D * g) - missing
-            right[places] += sa / a
-            dy = system.solve(right)
-            du = D * (g - A.transposed(dy))
-            dz = np.where(self._pairs, (uz - z * du) / u, 0.0)
-            dxi = np.where(self._pairs, (vxi + xi * du) / v, 0.0)
-            return _Direction(dy, du, (sa - s * dy[places]) / a, dz, dxi)
-
         mean = self._complementarity()
-        predicted = direction(-u * z, -v * xi, -s * a)
-        towards = (self._complementarity(predicted, *self._room(predicted)) / mean) ** 3 * mean
-        corrected = direction(
-            towards - u * z - predicted.u * predicted.z,
-            towards - v * xi + predicted.u * predicted.xi,
-            towards - s * a - predicted.s * predicted.y[places],
+        predicted = newton(-u * z, -v * xi, -s * a)
+        target = (self._complementarity(predicted, *self._max_steps(predicted)) / mean) ** 3 * mean
+        corrected = newton(
+            target - u * z - predicted.u * predicted.z,
+            target - v * xi + predicted.u * predicted.xi,
+            target - s * a - predicted.s * predicted.y[self._A.coefficients],
         )
-        primal, dual = (length if length == 1.0 else _SHORT_OF_BOUND * length for length in self._room(corrected))
         if not np.all(np.isfinite(corrected.y)):
             return False
+        share = self._settings.step_share
+        primal, dual = (step if step == 1.0 else share * step for step in self._max_steps(corrected))
         self._u, self._v, self._s = u + primal * corrected.u, v - primal * corrected.u, s + primal * corrected.s
         self._y, self._z, self._xi = self._y + dual * corrected.y, z + dual * corrected.z, xi + dual * corrected.xi
         return True
 
-    def _room(self, change: _Direction) -> tuple[float, float]:
+    def _linearized(self) -> Callable[[Floats, Floats, Floats], _Direction] | None:
+        """Return Newton's equations here, as a function from changes of products to a direction; None if unsolvable.
+
+        The direction makes the products u z, v xi and s a change as asked, and the equations hold.
+        """
+        A, places, pairs = self._A, self._A.coefficients, self._pairs
+        u, v, s, z, xi, a = self._u, self._v, self._s, self._z, self._xi, self.coefficients
+        residual = -A.times(self.multipliers)
+        residual[places] += 1.0 - s
+        shortfall = np.where(pairs, MARGIN - A.transposed(self._y) - xi + z, 0.0)
+        D = np.where(pairs, 1.0 / (xi / v + z / u), 0.0)
+        M = A.normal(D, self._threads, self._go_on)
+        if M is None:
+            return None
+        extra = np.zeros(len(M))
+        extra[places] = s / a
+        try:
+            system = _System(M, extra, lambda dy: A.times(D * A.transposed(dy)) + extra * dy, self._settings)
+        except np.linalg.LinAlgError:
+            return None
+
+        def direction(uz: Floats, vxi: Floats, sa: Floats) -> _Direction:
+            g = np.where(pairs, shortfall - vxi / v + uz / u, 0.0)
+            right = A.times(D * g) - residual
+            right[places] += sa / a
+            dy = system.solve(right)
+            du = D * (g - A.transposed(dy))
+            dz = np.where(pairs, (uz - z * du) / u, 0.0)
+            dxi = np.where(pairs, (vxi + xi * du) / v, 0.0)
+            return _Direction(dy, du, (sa - s * dy[places]) / a, dz, dxi)
+
+        return direction
+
+    def _max_steps(self, change: _Direction) -> tuple[float, float]:
         """Return how far u and s, and how far the multipliers can go, at most 1."""
         return (
-            min(_way(self._u, change.u), _way(self._v, -change.u), _way(self._s, change.s)),
+            min(_max_step(self._u, change.u), _max_step(self._v, -change.u), _max_step(self._s, change.s)),
             min(
-                _way(self._z, change.z),
-                _way(self._xi, change.xi),
-                _way(self.coefficients, change.y[self._A.coefficients]),
+                _max_step(self._z, change.z),
+                _max_step(self._xi, change.xi),
+                _max_step(self.coefficients, change.y[self._A.coefficients]),
             ),
         )
 
 
-def _way(values: Floats, change: Floats) -> float:
+def _max_step(values: Floats, change: Floats) -> float:
     """Return the share of a change, at most 1, after which a value is zero."""
     falling = change < 0
     return float(min(1.0, np.min(-values[falling] / change[falling], initial=np.inf)))

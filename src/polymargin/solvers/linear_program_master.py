@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.formulations.solution import Floats, Ints
-from polymargin.kernels.gram import Gram
-from polymargin.solvers.interior_point import MARGIN
+from polymargin.solvers.limits import Status
+from polymargin.solvers.linear_program_problem import MARGIN, KernelValues
+from polymargin.support.numeric import Floats, Ints
 
-# Ways to solve a master, one after the other if the first does not end well. All numbers are around 1 already, and the
-# scaling of HiGHS, which blows up what is next to nothing, made it cycle. 1e-10 is the least tolerance that it takes.
-_MANNERS: tuple[dict[str, int | float], ...] = (
-    {"simplex_scale_strategy": 0, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    {"simplex_scale_strategy": 2, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-)
-_CYCLE = 20_000  # iterations, besides 20 for each row and column, that no master takes: it cycles
+
+@dataclass(frozen=True)
+class MasterSettings:
+    """How HiGHS solves a master program."""
+
+    # Scaling strategy and tolerance of HiGHS, one after the other if the first does not end well. All numbers are
+    # around 1 already, and the scaling of HiGHS, which blows up what is next to nothing, made it cycle. 1e-10 is the
+    # least tolerance that it takes.
+    attempts: tuple[tuple[int, float], ...] = ((0, 1e-10), (2, 1e-9))
+    # No master takes more iterations than so many and so many for each row and column: it cycles.
+    cycle_iterations: int = 20_000
+    cycle_iterations_each: int = 20
+    negligible: float = 1e-12  # a coefficient below this share of the largest is zero
 
 
 class Master:
@@ -28,15 +35,25 @@ class Master:
     those of the machine, the coefficients likewise.
     """
 
-    def __init__(self, gram: Gram, codes: Ints, n_classes: int, scale: float, interrupt: Callable[[], bool]) -> None:
-        import highspy  # not at the top: only this solver needs it
+    def __init__(
+        self,
+        kernel_values: KernelValues,
+        labels: Ints,
+        n_classes: int,
+        scale: float,
+        interrupt: Callable[[], bool],
+        settings: MasterSettings,
+    ) -> None:
+        import highspy  # not at the top: only the solvers that need it load it
 
-        self._gram, self._codes, self._scale = gram, codes, scale
-        self._balanced = n_classes - 1  # rows of HiGHS; the last class's intercept is 0
+        self._kernel_values, self._labels, self._scale, self._settings = kernel_values, labels, scale, settings
+        self._n_balances = n_classes - 1  # first rows of HiGHS, of the intercepts; that of the last class is 0
         self._highs, self._status = highspy.Highs(), highspy.HighsModelStatus
         self._unbounded = highspy.kHighsInf
-        self.examples = self.rivals = self.columns = np.zeros(0, dtype=np.int64)
-        self.iterations = 0
+        self.examples: Ints = np.zeros(0, dtype=np.int64)
+        self.rivals: Ints = np.zeros(0, dtype=np.int64)
+        self.columns: Ints = np.zeros(0, dtype=np.int64)
+        self.iterations: int = 0
         options: dict[str, bool | int | float | str] = {
             "output_flag": False,
             "presolve": "off",
@@ -53,40 +70,43 @@ class Master:
                 event.data_in.user_interrupt = True
 
         self._highs.cbSimplexInterrupt += listen
-        zero = np.zeros(self._balanced)
-        self._highs.addRows(self._balanced, zero, zero, *_compressed(sp.csr_array((self._balanced, 0))))
+        zero = np.zeros(self._n_balances)
+        self._highs.addRows(self._n_balances, zero, zero, *_compressed(sp.csr_array((self._n_balances, 0))))
 
-    def add_pairs(self, examples: Ints, rivals: Ints, limit: Floats) -> None:
-        """Let the multipliers of constraints (example, rival) join, with their upper limits."""
-        owner = self._codes[examples]
-        classes = np.arange(self._balanced)
+    def add_pairs(self, examples: Ints, rivals: Ints, limits: Floats) -> None:
+        """Add the multipliers of constraints (example, other class), with their upper limits."""
+        owner = self._labels[examples]
+        classes = np.arange(self._n_balances)
         balance = _sign(owner, rivals, classes)
-        values = self._gram.block(examples, self.columns) / self._scale
-        entries = np.hstack([balance, _sign(owner, rivals, self._codes[self.columns]) * values])
+        values = self._kernel_values.block(examples, self.columns) / self._scale
+        entries = np.hstack([balance, _sign(owner, rivals, self._labels[self.columns]) * values])
         cost, zero = np.full(len(examples), -MARGIN), np.zeros(len(examples))
-        self._highs.addCols(len(examples), cost, zero, limit, *_compressed(sp.csr_array(entries)))
+        self._highs.addCols(len(examples), cost, zero, limits, *_compressed(sp.csr_array(entries)))
         self.examples = np.concatenate([self.examples, examples])
         self.rivals = np.concatenate([self.rivals, rivals])
 
     def add_columns(self, columns: Ints) -> None:
-        """Let the coefficients of some examples join."""
-        values = self._gram.block(self.examples, columns) / self._scale
-        entries = (_sign(self._codes[self.examples], self.rivals, self._codes[columns]) * values).T
+        """Add the coefficients of some examples."""
+        values = self._kernel_values.block(self.examples, columns) / self._scale
+        entries = (_sign(self._labels[self.examples], self.rivals, self._labels[columns]) * values).T
         lower = np.full(len(columns), -self._unbounded)
         self._highs.addRows(len(columns), lower, np.ones(len(columns)), *_compressed(sp.csr_array(entries)))
         self.columns = np.concatenate([self.columns, columns])
 
-    def limit(self, limit: Floats) -> None:
+    def set_limits(self, limits: Floats) -> None:
         """Set the upper limits of all multipliers."""
-        every = np.arange(len(limit), dtype=np.int32)
-        self._highs.changeColsBounds(len(limit), every, np.zeros(len(limit)), limit)
+        every = np.arange(len(limits), dtype=np.int32)
+        self._highs.changeColsBounds(len(limits), every, np.zeros(len(limits)), limits)
 
-    def solve(self, max_iterations: int) -> str:
-        """Solve; return why there is no solution, or nothing."""
-        for manner in _MANNERS:
-            for option, value in manner.items():
-                self._highs.setOptionValue(option, value)
-            limit = _CYCLE + 20 * (len(self.examples) + len(self.columns))
+    def solve(self, max_iterations: int) -> Status | None:
+        """Solve; return why there is no solution, None if there is one."""
+        settings = self._settings
+        for scaling, tolerance in settings.attempts:
+            self._highs.setOptionValue("simplex_scale_strategy", scaling)
+            self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+            size = len(self.examples) + len(self.columns)
+            limit = settings.cycle_iterations + settings.cycle_iterations_each * size
             if max_iterations >= 0:
                 limit = min(limit, max_iterations - self.iterations)
             self._highs.setOptionValue("simplex_iteration_limit", limit)
@@ -94,7 +114,7 @@ class Master:
             self.iterations += max(0, int(self._highs.getInfo().simplex_iteration_count))
             status = self._highs.getModelStatus()
             if status == self._status.kOptimal:
-                return ""
+                return None
             if status == self._status.kInterrupt:
                 return "time_limit"
             if status == self._status.kIterationLimit and self.iterations == max_iterations:
@@ -106,14 +126,15 @@ class Master:
         """Return the multipliers, and the coefficients and intercepts that are the duals of the constraints."""
         solution = self._highs.getSolution()
         duals = -np.array(solution.row_dual)
-        coefficients = np.maximum(duals[self._balanced :], 0.0)
-        coefficients[coefficients <= 1e-12 * coefficients.max(initial=0.0)] = 0.0
-        return np.maximum(np.array(solution.col_value), 0.0), coefficients, np.append(duals[: self._balanced], 0.0)
+        coefficients = np.maximum(duals[self._n_balances :], 0.0)
+        coefficients[coefficients <= self._settings.negligible * coefficients.max(initial=0.0)] = 0.0
+        return np.maximum(np.array(solution.col_value), 0.0), coefficients, np.append(duals[: self._n_balances], 0.0)
 
 
 def _sign(owner: Ints, rivals: Ints, classes: Ints) -> Floats:
     """Return 1 where a class is a pair's own, -1 where it is the rival."""
-    return (owner[:, None] == classes).astype(np.float64) - (rivals[:, None] == classes)
+    sign: Floats = (owner[:, None] == classes).astype(np.float64) - (rivals[:, None] == classes)
+    return sign
 
 
 def _compressed(rows: sp.csr_array) -> tuple[int, Any, Any, Any]:

@@ -1,7 +1,7 @@
 r"""Losses of the scores of all classes, with first and second derivatives.
 
 Every loss is built of the logistic loss :math:`\ell(s) = \log(1 + e^{-s})`, with :math:`\ell' = -q`,
-:math:`q = 1 / (1 + e^s)` and :math:`\ell'' = q (1 - q)`. Rows are examples, columns classes; ``codes`` are the
+:math:`q = 1 / (1 + e^s)` and :math:`\ell'' = q (1 - q)`. Rows are examples, columns classes; ``labels`` are the
 examples' classes. No exponent is ever positive.
 """
 
@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from polymargin.formulations.solution import Floats, Ints
+from polymargin.support.numeric import Floats, Ints
 
-_SOFT = 16.0  # aggregations up to about here are minimised as they are
-_SOFTENINGS = 14
-_NO_CURVATURE = 1e-100  # a smaller aggregation is indistinguishable from the sum, and its products would underflow
+_FIRST_SOFTER = 16.0  # aggregations up to about here are minimised as they are
+_SOFTER_FACTOR = 4.0  # from one softer loss to the next
+_MAX_SOFTER = 14
+_SMALLEST_AGGREGATION = (
+    1e-100  # a smaller aggregation is indistinguishable from the sum, and its products would underflow
+)
 
 
 class Evaluation(NamedTuple):
@@ -28,7 +31,7 @@ class Evaluation(NamedTuple):
     curvature: Any
 
 
-class Loss(ABC):
+class PrimalLoss(ABC):
     """A sum over examples of losses of their scores."""
 
     convex: bool
@@ -37,23 +40,23 @@ class Loss(ABC):
     """Whether only differences of scores count."""
 
     @abstractmethod
-    def evaluate(self, scores: Floats, codes: Ints) -> Evaluation:
+    def evaluate(self, scores: Floats, labels: Ints) -> Evaluation:
         """Return values, slopes and curvature at some scores."""
 
-    def softer(self) -> list[Loss]:
+    def softer(self) -> list[PrimalLoss]:
         """Return the losses that are to be minimised one after the other; the last is this one, if it is smooth."""
         return [self]
 
-    def minorant(self, scores: Floats, codes: Ints, softer: Loss | None = None) -> tuple[Floats, Floats]:
+    def minorant(self, scores: Floats, labels: Ints, softer: PrimalLoss | None = None) -> tuple[Floats, Floats]:
         """Return values and slopes, at these scores, of convex losses that are nowhere larger than this one.
 
         They are its own where it is convex and smooth; ``softer`` is the loss that was minimised in its place.
         """
-        evaluation = self.evaluate(scores, codes)
+        evaluation = self.evaluate(scores, labels)
         return evaluation.values, evaluation.slopes
 
     @abstractmethod
-    def product(self, curvature: Any, codes: Ints, direction: Floats) -> Floats:
+    def product(self, curvature: Any, labels: Ints, direction: Floats) -> Floats:
         """Return the product of every example's Hessian, from :meth:`evaluate`, with a direction in the scores."""
 
     @abstractmethod
@@ -70,7 +73,7 @@ def logistic(margins: Floats) -> Floats:
     return np.logaddexp(0.0, -margins)
 
 
-class SoftmaxLoss(Loss):
+class SoftmaxLoss(PrimalLoss):
     r"""Zien et al.'s loss: a soft maximum of the logistic losses against every wrong class.
 
     .. math:: L(s, y) = \operatorname{smax}_\gamma \{ \ell(s_y - s_u) : u \ne y \}, \qquad
@@ -101,38 +104,38 @@ class SoftmaxLoss(Loss):
     relative = True
 
     def __init__(self, aggregation: float) -> None:
-        self.aggregation: float = float(aggregation) if aggregation > _NO_CURVATURE else 0.0
+        self.aggregation: float = float(aggregation) if aggregation > _SMALLEST_AGGREGATION else 0.0
         self.convex: bool = self.aggregation == 0.0 or self.aggregation >= 1.0
 
-    def evaluate(self, scores: Floats, codes: Ints) -> Evaluation:
-        losses, q = _margin_losses(scores, codes)
-        values, weights = _soft_maximum(losses, codes, self.aggregation)
+    def evaluate(self, scores: Floats, labels: Ints) -> Evaluation:
+        losses, q = _margin_losses(scores, labels)
+        values, weights = _soft_maximum(losses, labels, self.aggregation)
         c = weights * q
         bend = self.aggregation - 1.0 if np.isfinite(self.aggregation) else 0.0  # the maximum: flat but for its kinks
-        return Evaluation(values, _in_scores(-c, codes), (c, 1.0 + bend * q))
+        return Evaluation(values, _in_scores(-c, labels), (c, 1.0 + bend * q))
 
-    def softer(self) -> list[Loss]:
-        gammas = _SOFT * 4.0 ** np.arange(_SOFTENINGS)
-        series: list[Loss] = [SoftmaxLoss(gamma) for gamma in gammas[gammas < self.aggregation / 2]]
+    def softer(self) -> list[PrimalLoss]:
+        gammas = _FIRST_SOFTER * _SOFTER_FACTOR ** np.arange(_MAX_SOFTER)
+        series: list[PrimalLoss] = [SoftmaxLoss(gamma) for gamma in gammas[gammas < self.aggregation / 2]]
         return series if np.isinf(self.aggregation) else [*series, self]
 
-    def minorant(self, scores: Floats, codes: Ints, softer: Loss | None = None) -> tuple[Floats, Floats]:
+    def minorant(self, scores: Floats, labels: Ints, softer: PrimalLoss | None = None) -> tuple[Floats, Floats]:
         if softer is None or softer is self:
             # The loss falls as gamma grows, so gamma = 1 is below all that are not convex.
-            return super().minorant(scores, codes) if self.convex else SoftmaxLoss(1.0).minorant(scores, codes)
+            return super().minorant(scores, labels) if self.convex else SoftmaxLoss(1.0).minorant(scores, labels)
         # A soft maximum is at least every mean of what it is taken of.
         assert isinstance(softer, SoftmaxLoss)
-        losses, q = _margin_losses(scores, codes)
-        _, weights = _soft_maximum(losses, codes, softer.aggregation)
-        weights[np.arange(len(codes)), codes] = 0.0
+        losses, q = _margin_losses(scores, labels)
+        _, weights = _soft_maximum(losses, labels, softer.aggregation)
+        weights[np.arange(len(labels)), labels] = 0.0
         weights /= weights.sum(axis=1, keepdims=True)
-        return (weights * losses).sum(axis=1), _in_scores(-weights * q, codes)
+        return (weights * losses).sum(axis=1), _in_scores(-weights * q, labels)
 
-    def product(self, curvature: Any, codes: Ints, direction: Floats) -> Floats:
+    def product(self, curvature: Any, labels: Ints, direction: Floats) -> Floats:
         c, factor = curvature
-        margins = direction[np.arange(len(codes)), codes][:, None] - direction
+        margins = direction[np.arange(len(labels)), labels][:, None] - direction
         shared = np.einsum("ij,ij->i", c, margins)
-        return _in_scores(c * (factor * margins - (self.aggregation * shared)[:, None]), codes)
+        return _in_scores(c * (factor * margins - (self.aggregation * shared)[:, None]), labels)
 
     def balance(self, sums: Floats, totals: Floats) -> tuple[float, Floats]:
         # Too much in column m can be taken away by its own examples alone: they are moved to columns with too little.
@@ -148,7 +151,7 @@ class SoftmaxLoss(Loss):
         return share, F * ((1.0 - share) / share)
 
 
-class OneVsRestLoss(Loss):
+class OneVsRestLoss(PrimalLoss):
     r"""The loss of k binary problems side by side: :math:`\sum_m \ell(\pm 2 s_m)`, + for the own class.
 
     The two scores of the joint machine with two classes are :math:`\pm s`, and their difference is 2 s: so a binary
@@ -158,30 +161,31 @@ class OneVsRestLoss(Loss):
     convex = True
     relative = False
 
-    def evaluate(self, scores: Floats, codes: Ints) -> Evaluation:
-        sign = _signs(scores, codes)
+    def evaluate(self, scores: Floats, labels: Ints) -> Evaluation:
+        sign = _signs(scores, labels)
         margins = 2.0 * sign * scores
         q = expit(-margins)
         return Evaluation(logistic(margins).sum(axis=1), -2.0 * sign * q, 4.0 * q * (1.0 - q))
 
-    def product(self, curvature: Any, codes: Ints, direction: Floats) -> Floats:
-        return curvature * direction
+    def product(self, curvature: Any, labels: Ints, direction: Floats) -> Floats:
+        product: Floats = curvature * direction
+        return product
 
     def balance(self, sums: Floats, totals: Floats) -> tuple[float, Floats]:
         # Slopes of the own class lie in [-2, 0], of the others in [0, 2].
         F = np.zeros((len(sums), len(sums)))
         if not np.any(sums):
             return 0.0, F
-        room = 2.0 * np.where(sums > 0, totals, totals.sum() - totals)
-        share = float(np.max(np.abs(sums) / (np.abs(sums) + room)))
+        capacity = 2.0 * np.where(sums > 0, totals, totals.sum() - totals)
+        share = float(np.max(np.abs(sums) / (np.abs(sums) + capacity)))
         own = np.eye(len(sums), dtype=bool)
-        F = np.where(own == (sums > 0), -2.0 * sums / room, 0.0)
+        F = np.where(own == (sums > 0), -2.0 * sums / capacity, 0.0)
         return share, F * ((1.0 - share) / share)
 
 
-def _margin_losses(scores: Floats, codes: Ints) -> tuple[Floats, Floats]:
+def _margin_losses(scores: Floats, labels: Ints) -> tuple[Floats, Floats]:
     """Return the logistic losses of the margins against every class, and q; both are 0 for the own class."""
-    own = np.arange(len(codes)), codes
+    own = np.arange(len(labels)), labels
     margins = scores[own][:, None] - scores
     losses, q = logistic(margins), expit(-margins)
     losses[own] = 0.0
@@ -189,11 +193,11 @@ def _margin_losses(scores: Floats, codes: Ints) -> tuple[Floats, Floats]:
     return losses, q
 
 
-def _soft_maximum(losses: Floats, codes: Ints, gamma: float) -> tuple[Floats, Floats]:
-    """Return the soft maxima of the wrong classes' losses, and their derivatives; what the own class gets is void."""
+def _soft_maximum(losses: Floats, labels: Ints, gamma: float) -> tuple[Floats, Floats]:
+    """Return the soft maxima of the wrong classes' losses, and their derivatives; that of the own class is void."""
     if gamma == 0.0:
         return losses.sum(axis=1), np.ones_like(losses)
-    rows = np.arange(len(codes))
+    rows = np.arange(len(labels))
     largest = losses.argmax(axis=1)  # the own class has loss 0: if it is the largest, all are 0
     a = losses[rows, largest]
     if np.isinf(gamma):
@@ -208,9 +212,9 @@ def _soft_maximum(losses: Floats, codes: Ints, gamma: float) -> tuple[Floats, Fl
     return a + np.log1p(total) / gamma, powers / (1.0 + total)[:, None]
 
 
-def _in_scores(slopes: Floats, codes: Ints) -> Floats:
+def _in_scores(slopes: Floats, labels: Ints) -> Floats:
     """Turn derivatives in the margins s_y - s_u, in place, into derivatives in the scores."""
-    own = np.arange(len(codes)), codes
+    own = np.arange(len(labels)), labels
     slopes[own] = 0.0
     total = slopes.sum(axis=1)
     np.negative(slopes, out=slopes)
@@ -218,7 +222,7 @@ def _in_scores(slopes: Floats, codes: Ints) -> Floats:
     return slopes
 
 
-def _signs(scores: Floats, codes: Ints) -> Floats:
+def _signs(scores: Floats, labels: Ints) -> Floats:
     sign = np.full(scores.shape, -1.0)
-    sign[np.arange(len(codes)), codes] = 1.0
+    sign[np.arange(len(labels)), labels] = 1.0
     return sign

@@ -4,7 +4,7 @@ SciPy's Newton-CG takes the steps: it needed about as many passes over the data 
 of them for the largest C of Zien et al.'s grid (satimage, 600 rows). What is here decides when to stop.
 
 A maximum, or a soft one that is nearly a maximum, has kinks. Then a series of softer losses is minimised, each from the
-solution of the last (:meth:`SoftmaxLoss.softer`); the objective and its bound are those of the loss that was asked for.
+solution of the last (:meth:`PrimalLoss.softer`); the objective and its bound are those of the loss that was asked for.
 """
 
 from __future__ import annotations
@@ -12,33 +12,41 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import NoReturn
 
 import numpy as np
 import scipy.optimize
 from scipy.sparse.linalg import LinearOperator, cg
 
-from polymargin.formulations.solution import Floats, relative_gap
+from polymargin.solvers.limits import Limits, Status
 from polymargin.solvers.primal_objective import Objective
-
-Progress = Callable[..., bool]
-_SHARE = 0.1  # of the gap, that the optimisation of a softer loss may leave
-_POLISHING = 12  # Newton steps at most
-_POLISHED = 1e-12  # gradient, as a share of the point
-_CG_ACCURACY = 1e-3  # several rough steps cost less than one exact one, and end as near
-_CG_STEPS = 1000
+from polymargin.support.numeric import Floats, relative_gap
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NewtonSettings:
+    """How steps are taken, and when a loss has been minimised well enough."""
+
+    softer_share: float = 0.1  # of the gap, that the minimisation of a softer loss may leave
+    # Of the steps to the limits of rounding:
+    polish_steps: int = 12  # at most
+    polished: float = 1e-12  # norm of the gradient to stop at, as a share of the point's
+    cg_accuracy: float = 1e-3  # several rough steps cost less than one exact one, and end as near
+    cg_steps: int = 1000
+
+
+@dataclass(frozen=True)
+class NewtonResult:
     """Where the optimiser came to, and why it stopped."""
 
     point: Floats
     primal: float
-    dual: float
+    dual: float  # a lower bound of the minimum
+    gap: float  # relative
     gradient_norm: float
-    iterations: int
-    status: str
+    iterations: int  # Newton steps
+    status: Status
 
 
 class _StopError(Exception):
@@ -49,67 +57,64 @@ class _Search:
     """The best point and the best bound so far, and when they are good enough."""
 
     def __init__(
-        self,
-        objective: Objective,
-        start: Floats,
-        tolerance: float,
-        max_iterations: int,
-        time_limit: float,
-        progress: Progress | None,
+        self, objective: Objective, start: Floats, limits: Limits[NewtonResult], settings: NewtonSettings
     ) -> None:
         self.objective = objective
-        self.tolerance = tolerance
+        self.tolerance = limits.tolerance
         self.point = start
         self.primal = objective.value_and_gradient(start)[0]
         self.dual = objective.bound(start)
         self.iterations = 0
-        self.status = ""
-        self._max_iterations = max_iterations if max_iterations >= 0 else np.inf
-        self._deadline = time.perf_counter() + time_limit
-        self._progress = progress
+        self.status: Status | None = None
+        self._max_iterations = limits.max_iterations if limits.max_iterations >= 0 else np.inf
+        self._deadline = time.perf_counter() + limits.time_limit
+        self._progress = limits.progress
+        self._settings = settings
 
     @property
     def gap(self) -> float:
+        """The relative gap."""
         return relative_gap(self.primal, self.dual)
 
-    def check(self, outcome: Callable[[], Outcome] | None = None) -> None:
-        """Raise when there is no more time, or no more wish."""
+    def check(self, outcome: Callable[[], NewtonResult] | None = None) -> None:
+        """Raise when time is up, or the search is to be stopped."""
         if time.perf_counter() > self._deadline:
             self._stop("time_limit")
-        if self._progress is not None and not self._progress(0, 1, self.iterations, self.gap, outcome=outcome):
+        if self._progress is not None and not self._progress(0, 1, self.iterations, self.gap, outcome):
             self._stop("stopped")
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> NewtonResult:
         """Return where the search is."""
         _, gradient = self.objective.value_and_gradient(self.point)
-        return Outcome(
+        return NewtonResult(
             point=self.point,
             primal=self.primal,
             dual=min(self.dual, self.primal),
+            gap=max(self.gap, 0.0),
             gradient_norm=float(np.linalg.norm(gradient)),
             iterations=self.iterations,
             status=self.status or "precision",
         )
 
-    def _stop(self, status: str) -> None:
+    def _stop(self, status: Status) -> NoReturn:
         self.status = status
         raise _StopError
 
     def visit(self, point: Floats, value: float, gradient: Floats, softer: Objective) -> bool:
         """Take note of a point; return whether the minimisation of the softer objective has come far enough."""
-        left = softer.slack(value, gradient)
+        distance = softer.distance_to_bound(value, gradient)
         exact = softer is self.objective
         primal = value if exact else self.objective.value_and_gradient(point)[0]
         if primal <= self.primal:
             self.point, self.primal = point.copy(), primal
-        if not exact or left <= self.tolerance * abs(primal):
+        if not exact or distance <= self.tolerance * abs(primal):
             self.dual = max(self.dual, self.objective.bound(point, softer.loss))
         converged = self.gap <= self.tolerance
         if exact and not self.objective.loss.convex:  # a stationary point is all that can be asked for
-            converged = left <= self.tolerance * abs(primal)
+            converged = distance <= self.tolerance * abs(primal)
         if converged:
             self.status = "converged"
-        return converged or (not exact and left <= _SHARE * (self.primal - self.dual))
+        return converged or (not exact and distance <= self._settings.softer_share * (self.primal - self.dual))
 
     def run(self, softer: Objective) -> None:
         """Minimise a softer objective from the best point."""
@@ -146,15 +151,15 @@ class _Search:
 
     def polish(self) -> None:
         """Take full Newton steps, which no line search can judge any more, while the gradient falls."""
-        objective = self.objective
+        objective, settings = self.objective, self._settings
         point = self.point
         value, gradient = objective.value_and_gradient(point)
         size = len(point)
-        for _ in range(_POLISHING):
-            if np.linalg.norm(gradient) <= _POLISHED * np.linalg.norm(point):
+        for _ in range(settings.polish_steps):
+            if np.linalg.norm(gradient) <= settings.polished * np.linalg.norm(point):
                 break
-            hessian = LinearOperator((size, size), matvec=lambda d, at=point: self._checked_product(at, d))
-            step, _ = cg(hessian, -gradient, rtol=_CG_ACCURACY, maxiter=_CG_STEPS)
+            hessian = LinearOperator((size, size), matvec=partial(self._checked_product, point))
+            step, _ = cg(hessian, -gradient, rtol=settings.cg_accuracy, maxiter=settings.cg_steps)
             self.iterations += 1
             new_value, new_gradient = objective.value_and_gradient(point + step)
             if not np.linalg.norm(new_gradient) <= 0.5 * np.linalg.norm(gradient):
@@ -164,7 +169,7 @@ class _Search:
             self.point, self.primal = point, value
             self.dual = max(self.dual, objective.bound(point))
 
-    def _checked_product(self, point: Floats, direction: Any) -> Floats:
+    def _checked_product(self, point: Floats, direction: Floats) -> Floats:
         self.check()
         return self.objective.hessian_product(point, np.ravel(direction))
 
@@ -172,14 +177,14 @@ class _Search:
 def minimize(
     objective: Objective,
     start: Floats,
+    limits: Limits[NewtonResult],
     *,
-    tolerance: float,
-    polish: bool,
-    max_iterations: int,
-    time_limit: float,
-    progress: Progress | None,
-) -> Outcome:
-    """Minimise until the relative gap is at most the tolerance.
+    polish: bool = False,
+    settings: NewtonSettings | None = None,
+) -> NewtonResult:
+    """Minimise until the relative gap between the objective and its lower bound is at most the tolerance.
+
+    For a loss that is not convex it is the gap that the same gradient would mean if it were.
 
     Parameters
     ----------
@@ -187,25 +192,20 @@ def minimize(
         What is minimised.
     start : ndarray
         Where to begin.
-    tolerance : float
-        Relative gap between the objective and its lower bound; for a loss that is not convex, the gap that the same
-        gradient would mean if it were.
-    polish : bool
+    limits : Limits
+        When to stop: iterations are Newton steps. Progress is reported at every pass over the data, after each Newton
+        step with the outcome. Threads are those of the objective.
+    polish : bool, default=False
         Whether to go on, from there, to the limits of rounding.
-    max_iterations : int
-        Most Newton steps, -1 for no limit.
-    time_limit : float
-        Most seconds.
-    progress : callable or None
-        Gets ``(done, total, iterations, gap)``, after each Newton step also a function that returns the outcome so far;
-        False stops.
+    settings : NewtonSettings, default=None
+        How steps are taken; None for what was measured to be good.
 
     Returns
     -------
-    Outcome
+    NewtonResult
         The best point with its objective and the best lower bound.
     """
-    search = _Search(objective, start, tolerance, max_iterations, time_limit, progress)
+    search = _Search(objective, start, limits, NewtonSettings() if settings is None else settings)
     series = objective.loss.softer()
     try:
         for loss in series:
@@ -216,6 +216,6 @@ def minimize(
             search.polish()
     except _StopError:
         pass  # the best point so far is the answer
-    if search.gap <= tolerance:
+    if search.gap <= limits.tolerance:
         search.status = "converged"
     return search.outcome()

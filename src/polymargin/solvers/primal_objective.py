@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.formulations.solution import Floats, Ints
-from polymargin.solvers.primal_losses import Loss
+from polymargin.solvers.primal_losses import PrimalLoss
 from polymargin.support.blocks import RowBlocks
+from polymargin.support.numeric import Floats, Ints
 
-Part = tuple[float, Floats, Floats]  # of a block of rows: a value, Z'GB, and the column sums of G
+Part = tuple[float, Floats, Floats]  # of a block of rows: a value, the pullback Z'GB, and the column sums of G
 
 
 class Objective:
@@ -30,8 +30,8 @@ class Objective:
               = P(V, b) - \tfrac12 \|V + Z' G B\|^2 - b' G' 1,
 
     provided that :math:`G' 1 = 0` if b is free. Without b it is the objective less half the squared gradient, as strong
-    convexity has it too. With it, G is first balanced: :math:`G_t = (1 - t) G + t F`, see :meth:`Loss.balance`, where
-    the conjugate of the loss is convex and at most 0 at F, so that
+    convexity has it too. With it, G is first balanced: :math:`G_t = (1 - t) G + t F`, see :meth:`PrimalLoss.balance`,
+    where the conjugate of the loss is convex and at most 0 at F, so that
 
     .. math:: P^* \ge (1 - t) \Bigl(\sum_i C_i L(s_i, y_i) - \langle S, G \rangle\Bigr) - \tfrac12 \|Z' G_t B\|^2 .
 
@@ -39,11 +39,11 @@ class Objective:
     ----------
     Z : {ndarray, CSR} of shape (n, r)
         Features.
-    codes : ndarray of shape (n,)
+    labels : ndarray of shape (n,)
         Classes, 0 to k - 1.
     costs : ndarray of shape (n,)
-        :math:`C_i`.
-    loss : Loss
+        Costs :math:`C_i`.
+    loss : PrimalLoss
         The loss.
     factor : ndarray of shape (k, q)
         B.
@@ -54,21 +54,28 @@ class Objective:
     """
 
     def __init__(
-        self, Z: Any, codes: Ints, costs: Floats, loss: Loss, factor: Floats, free_bias: bool, blocks: RowBlocks
+        self,
+        Z: Any,
+        labels: Ints,
+        costs: Floats,
+        loss: PrimalLoss,
+        factor: Floats,
+        free_bias: bool,
+        blocks: RowBlocks,
     ) -> None:
         self.Z = Z
-        self.codes = codes
+        self.labels = labels
         self.costs = costs
         self.loss = loss
         self.factor = factor
         self.free_bias = free_bias
         self.n_classes: int = len(factor)
         self.shape: tuple[int, int] = (Z.shape[1], factor.shape[1])
-        self._n_weights = Z.shape[1] * factor.shape[1]
+        self._n_weights: int = Z.shape[1] * factor.shape[1]
         self._blocks = blocks
         self._last: tuple[Floats, float, Floats] | None = None  # a point with its value and gradient
         self._curvature: dict[int, Any] = {}  # of each block, by its first row
-        self._totals = np.bincount(codes, weights=costs, minlength=self.n_classes).astype(np.float64)
+        self._totals = np.bincount(labels, weights=costs, minlength=self.n_classes).astype(np.float64)
         self._class_sums: Floats | None = None
 
     @property
@@ -104,9 +111,9 @@ class Objective:
         V, b = self.split(point)
 
         def slopes(block: slice) -> Floats:
-            return self.loss.evaluate(self._product(V, b, block), self.codes[block]).slopes * self.costs[block, None]
+            return self.loss.evaluate(self._product(V, b, block), self.labels[block]).slopes * self.costs[block, None]
 
-        G = np.concatenate(list(self._blocks.map(slopes, len(self.codes))))
+        G = np.concatenate(list(self._blocks.map(slopes, len(self.labels))))
         return -G @ self.factor @ self.factor.T
 
     def _product(self, V: Floats, b: Floats, block: slice) -> Floats:
@@ -117,13 +124,13 @@ class Objective:
 
     def _sum(self, function: Callable[[slice], Part]) -> Part:
         """Add up what a function returns for the blocks, in their order."""
-        parts = iter(self._blocks.map(function, len(self.codes)))
-        value, pulled, sums = next(parts)
+        parts = iter(self._blocks.map(function, len(self.labels)))
+        value, pullback, sums = next(parts)
         for part in parts:
             value += part[0]
-            pulled += part[1]
+            pullback += part[1]
             sums += part[2]
-        return value, pulled, sums
+        return value, pullback, sums
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient, which is kept for the next question and not to be changed."""
@@ -133,14 +140,14 @@ class Objective:
         self._last = None
 
         def evaluate(block: slice) -> Part:
-            values, slopes, curvature = self.loss.evaluate(self._product(V, b, block), self.codes[block])
+            values, slopes, curvature = self.loss.evaluate(self._product(V, b, block), self.labels[block])
             slopes *= self.costs[block, None]
             self._curvature[block.start] = curvature
             return float(self.costs[block] @ values), self._transposed(slopes, block), slopes.sum(axis=0)
 
-        value, pulled, sums = self._sum(evaluate)
+        value, pullback, sums = self._sum(evaluate)
         value += 0.5 * float(V.ravel() @ V.ravel())
-        self._last = point.copy(), value, self._derivative(V + pulled, sums)
+        self._last = point.copy(), value, self._derivative(V + pullback, sums)
         return self._last[1:]
 
     def hessian_product(self, point: Floats, direction: Floats) -> Floats:
@@ -149,46 +156,46 @@ class Objective:
         D, d = self.split(direction)
 
         def multiply(block: slice) -> Part:
-            moved = self.loss.product(self._curvature[block.start], self.codes[block], self._product(D, d, block))
+            moved = self.loss.product(self._curvature[block.start], self.labels[block], self._product(D, d, block))
             moved *= self.costs[block, None]
             return 0.0, self._transposed(moved, block), moved.sum(axis=0)
 
-        _, pulled, sums = self._sum(multiply)
-        return self._derivative(D + pulled, sums)
+        _, pullback, sums = self._sum(multiply)
+        return self._derivative(D + pullback, sums)
 
-    def with_loss(self, loss: Loss) -> Objective:
+    def with_loss(self, loss: PrimalLoss) -> Objective:
         """Return the objective with another loss."""
-        return Objective(self.Z, self.codes, self.costs, loss, self.factor, self.free_bias, self._blocks)
+        return Objective(self.Z, self.labels, self.costs, loss, self.factor, self.free_bias, self._blocks)
 
-    def bound(self, point: Floats, softer: Loss | None = None) -> float:
+    def bound(self, point: Floats, softer: PrimalLoss | None = None) -> float:
         """Return a lower bound of the objective's minimum, from a point where a softer loss was minimised."""
         V, b = self.split(point)
 
         def evaluate(block: slice) -> Part:
             scores = self._product(V, b, block)
-            values, slopes = self.loss.minorant(scores, self.codes[block], softer)
+            values, slopes = self.loss.minorant(scores, self.labels[block], softer)
             G = slopes * self.costs[block, None]
             value = float(self.costs[block] @ values) - float(np.sum(scores * G))
             return value, self._transposed(G, block), G.sum(axis=0)
 
-        linear, pulled, sums = self._sum(evaluate)
+        linear, pullback, sums = self._sum(evaluate)
         share = 0.0
         if self.free_bias:
             share, F = self.loss.balance(sums, self._totals)
-            pulled = (1.0 - share) * pulled + share * self._pulled_by_class(F)
-        return (1.0 - share) * linear - 0.5 * float(np.sum(pulled * pulled))
+            pullback = (1.0 - share) * pullback + share * self._class_pullback(F)
+        return (1.0 - share) * linear - 0.5 * float(np.sum(pullback * pullback))
 
-    def slack(self, value: float, gradient: Floats) -> float:
-        """Return how far below a convex objective its bound will about be, for the price of looking at the gradient."""
+    def distance_to_bound(self, value: float, gradient: Floats) -> float:
+        """Estimate how far below a convex objective its bound is, without a pass over the data."""
         V, b = self.split(gradient)
         share = self.loss.balance(b, self._totals)[0] if self.free_bias else 0.0
         return 0.5 * float(V.ravel() @ V.ravel()) + share * abs(value)
 
-    def _pulled_by_class(self, F: Floats) -> Floats:
+    def _class_pullback(self, F: Floats) -> Floats:
         """Return Z'GB where every example has the slopes F of its class, times its cost."""
         if self._class_sums is None:
-            rows = np.arange(len(self.codes))
-            shares = sp.csr_array((self.costs, (rows, self.codes)), shape=(len(self.codes), self.n_classes))
+            rows = np.arange(len(self.labels))
+            shares = sp.csr_array((self.costs, (rows, self.labels)), shape=(len(self.labels), self.n_classes))
             product = self.Z.T @ shares
             self._class_sums = product.toarray() if sp.issparse(product) else np.asarray(product)
         return self._class_sums @ F @ self.factor
@@ -211,4 +218,5 @@ def class_factor(kernel: Any, n_classes: int) -> Floats:
             f"its largest {values[-1]:.3g}"
         )
     kept = values > small
-    return vectors[:, kept] * np.sqrt(values[kept])
+    factor: Floats = vectors[:, kept] * np.sqrt(values[kept])
+    return factor

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.storage._labels import numbered
+from polymargin.storage.labels import numbered
 from polymargin.support.errors import with_hint
 
 Row = tuple[int, list[str]]  # the line where it begins, and its cells

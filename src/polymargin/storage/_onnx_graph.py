@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from polymargin import _core
 from polymargin.decision import pair_index, pair_list
 from polymargin.decision.coupling import LEAST
 from polymargin.decision.votes import for_first_at_zero
 from polymargin.estimators import OneVsOneSVC, SoftmaxSVC, UncertaintySVC
-from polymargin.estimators._largest_score import LargestScoreMixin
-from polymargin.estimators._pairs import PairMachine
+from polymargin.estimators.base import MulticlassSVC
+from polymargin.kernels import KERNELS, KernelEntry
+from polymargin.models import KernelModel
 
 OPSET = 13  # of which all operations are
 DOUBLE, INT64 = 11, 7  # of ONNX's types
 _MOST_BYTES = 2**31 - 1  # a protobuf message is not larger
 _DIGITS = 1e12  # to which distances count, as in polymargin.decision
+_PARTS = 64  # of the features, at most, whose terms are summed one after the other
 _TINY = 1e-200  # a sum of probabilities of which only the exponents are left
 
 
@@ -84,17 +86,21 @@ class Graph:
 
 def refuse_what_has_no_graph(machine: Any) -> None:
     """Raise an error that says what would be right if a machine cannot be written."""
-    kinds: Any = PairMachine | LargestScoreMixin
-    if not isinstance(machine, kinds):
+    if not isinstance(machine, MulticlassSVC):
         raise TypeError(
             f"export_onnx writes the machines of polymargin that decide by scores, not {type(machine).__name__}"
         )
-    check_is_fitted(machine)
-    machine._checked_state()
-    if callable(machine._kernel.kind):
+    machine.check_state()
+    kernel = machine.model_.kernel
+    if callable(kernel.kind):
         raise ValueError("ONNX has no kernels in Python: fit with kernel='precomputed' on the values of the function")
-    needed = 8 * len(machine.support_) * (1 if machine._kernel.precomputed else machine.n_features_in_)
-    if machine._kernel.kind != "linear" and needed > _MOST_BYTES:
+    if KERNELS[kernel.kind].onnx is None:
+        raise ValueError(
+            f"there is no ONNX graph of the kernel {kernel.kind!r}: fit with another, or with "
+            "kernel='precomputed' on the kernel values"
+        )
+    needed = 8 * len(machine.support_) * (1 if kernel.precomputed else machine.n_features_in_)
+    if kernel.kind != "linear" and needed > _MOST_BYTES:
         raise ValueError(f"the support vectors take {needed / 1e9:.1f} GB, and an ONNX file at most 2 GB")
 
 
@@ -113,7 +119,7 @@ def stored_classes(machine: Any) -> NDArray[Any]:
 
 def add_machine(graph: Graph, machine: Any, X: str) -> Outputs:
     """Add what a machine says of the rows X, which are doubles."""
-    values = _scores(graph, machine, X)
+    values = _scores(graph, machine.model_, X)
     if isinstance(machine, OneVsOneSVC) and machine.decision == "coupling":
         probabilities = _coupled(graph, machine, values)
         decided = _first_in_order(graph, machine, probabilities)
@@ -128,44 +134,64 @@ def add_machine(graph: Graph, machine: Any, X: str) -> Outputs:
 # Scores.
 
 
-def _scores(graph: Graph, machine: Any, X: str) -> str:
+def _scores(graph: Graph, model: KernelModel, X: str) -> str:
     """Add every score of every row, in the signs of the public attributes."""
-    if machine._kernel.kind == "linear":
-        product = graph("MatMul", X, graph.constant(np.ascontiguousarray(machine._weights().T, dtype=np.float64)))
+    if model.kernel.kind == "linear":
+        weights = np.ascontiguousarray(model.score_weights().T, dtype=np.float64)
+        product = graph("MatMul", X, graph.constant(weights))
     else:
-        product = graph("MatMul", _kernel_values(graph, machine, X), graph.constant(_coefficients(machine)))
-    return graph("Add", product, graph.constant(np.asarray(machine._intercepts, dtype=np.float64)))
+        product = graph("MatMul", _kernel_values(graph, model, X), graph.constant(_coefficients(model)))
+    return graph("Add", product, graph.constant(model.intercepts))
 
 
-def _coefficients(machine: Any) -> NDArray[np.float64]:
+def _coefficients(model: KernelModel) -> NDArray[np.float64]:
     """Return the coefficient of each support vector in each score."""
-    given = machine.dual_coef_.toarray() if sp.issparse(machine.dual_coef_) else machine.dual_coef_
-    coefficients = np.zeros((len(machine.support_), len(machine._intercepts)))
-    for (begin, end), columns in machine._blocks():
+    given = model.coefficients.toarray() if sp.issparse(model.coefficients) else model.coefficients
+    coefficients = np.zeros((len(model.support), model.layout.n_scores))
+    for (begin, end), columns in model.blocks:
         coefficients[begin:end, columns] = given[: len(columns), begin:end].T
     return coefficients
 
 
-def _kernel_values(graph: Graph, machine: Any, X: str) -> str:
-    kernel = machine._kernel
+def _kernel_values(graph: Graph, model: KernelModel, X: str) -> str:
+    kernel = model.kernel
     if kernel.precomputed:
-        return graph("Gather", X, graph.constant(machine.support_.astype(np.int64)), axis=1)
-    given = machine.support_vectors_
+        return graph("Gather", X, graph.constant(model.support.astype(np.int64)), axis=1)
+    given = model.vectors
     vectors = np.asarray(given.toarray() if sp.issparse(given) else given, dtype=np.float64)
-    if kernel.kind == "rbf":  # distances are differences of squares: the smaller these, the more digits are left
-        centre = vectors.mean(axis=0) if len(vectors) > 0 else np.zeros(vectors.shape[1])
-        X, vectors = graph("Sub", X, graph.constant(centre)), vectors - centre
+    entry = KERNELS[kernel.kind]
+    assert entry.onnx is not None
+    if entry.reads is _core.KernelInput.products:
+        inputs = graph("MatMul", X, graph.constant(np.ascontiguousarray(vectors.T)))
+    elif entry.reads is _core.KernelInput.squared_distances:
+        inputs = _squared_distances(graph, X, vectors)
+    else:
+        inputs = _feature_sums(graph, entry, X, vectors)
+    return entry.onnx(graph, kernel, inputs)
+
+
+def _squared_distances(graph: Graph, X: str, vectors: NDArray[np.float64]) -> str:
+    # Distances are differences of squares: the smaller these, the more digits are left.
+    centre = vectors.mean(axis=0) if len(vectors) > 0 else np.zeros(vectors.shape[1])
+    X, vectors = graph("Sub", X, graph.constant(centre)), vectors - centre
     products = graph("MatMul", X, graph.constant(np.ascontiguousarray(vectors.T)))
-    if kernel.kind == "rbf":
-        squares = graph("ReduceSum", graph("Mul", X, X), graph.whole(1), keepdims=1)
-        twice = graph("Mul", products, graph.constant(-2.0))
-        distances = graph("Add", graph("Add", squares, twice), graph.constant((vectors**2).sum(axis=1)))
-        near = graph("Max", distances, graph.constant(0.0))
-        return graph("Exp", graph("Mul", near, graph.constant(-kernel.gamma)))
-    inner = graph("Add", graph("Mul", products, graph.constant(kernel.gamma)), graph.constant(kernel.coef0))
-    if kernel.kind == "sigmoid":
-        return graph("Tanh", inner)
-    return graph("Pow", inner, graph.constant(float(kernel.degree)))
+    squares = graph("ReduceSum", graph("Mul", X, X), graph.whole(1), keepdims=1)
+    twice = graph("Mul", products, graph.constant(-2.0))
+    distances = graph("Add", graph("Add", squares, twice), graph.constant((vectors**2).sum(axis=1)))
+    return graph("Max", distances, graph.constant(0.0))
+
+
+def _feature_sums(graph: Graph, entry: KernelEntry, X: str, vectors: NDArray[np.float64]) -> str:
+    """Add the sums of a kernel's terms, some features at a time: terms are an array of rows x vectors x features."""
+    assert entry.onnx_term is not None
+    features = vectors.shape[1]
+    total = ""
+    for part in np.array_split(np.arange(features), min(features, _PARTS)):
+        rows = graph("Unsqueeze", graph("Gather", X, graph.constant(part), axis=1), graph.whole(1))
+        terms = entry.onnx_term(graph, rows, graph.constant(np.ascontiguousarray(vectors[None][:, :, part])))
+        sums = graph("ReduceSum", terms, graph.whole(2), keepdims=0)
+        total = graph("Add", total, sums) if total else sums
+    return total
 
 
 # Decisions: each returns the class of each row, as a number, and the scores of the classes.
@@ -188,17 +214,18 @@ def _decision(graph: Graph, machine: Any, values: str) -> tuple[str, str]:
 
 
 def _of_two(graph: Graph, machine: Any, values: str) -> tuple[str, str]:
-    each = np.eye(len(machine._intercepts))
-    weights = each[:, 0] if isinstance(machine, PairMachine) else machine._binary_score(each)  # it is linear
+    each = np.eye(machine.model_.layout.n_scores)
+    weights = machine.decision_rule.public_scores(each)[:, 0]  # it is linear
     score = graph("MatMul", values, graph.constant(np.ascontiguousarray(weights)))
-    at_zero = isinstance(machine, OneVsOneSVC) and not machine._reverses(0, 1)
+    at_zero = isinstance(machine, OneVsOneSVC) and machine.model_.comes_before(0, 1)
     second = graph("GreaterOrEqual" if at_zero else "Greater", score, graph.constant(0.0))
     return graph("Cast", second, to=INT64), score
 
 
 def _first_in_order(graph: Graph, machine: Any, scores: str) -> str:
     """Add the class of the largest score, of several the first in the order of the machine."""
-    order = graph.whole(*vars(machine).get("_tie_order", range(len(machine.classes_))))
+    given = machine.model_.class_order
+    order = graph.whole(*(range(len(machine.classes_)) if given is None else given))
     best = graph("ArgMax", graph("Gather", scores, order, axis=1), axis=1, keepdims=0)
     return graph("Gather", order, best, axis=0)
 
@@ -225,9 +252,10 @@ def _counted(graph: Graph, machine: Any, values: str) -> tuple[str, str]:
     pairs = pair_list(k)
     first, second = np.eye(k)[pairs[:, 0]], np.eye(k)[pairs[:, 1]]
     votes = graph("Greater", values, graph.constant(0.0))
-    if machine._order is not None:
+    order = machine.model_.class_order
+    if order is not None:
         at_zero = graph("Equal", values, graph.constant(0.0))
-        votes = graph("Or", votes, graph("And", at_zero, graph.constant(for_first_at_zero(k, machine._order))))
+        votes = graph("Or", votes, graph("And", at_zero, graph.constant(for_first_at_zero(k, order))))
     for_first = graph.as_double(votes)
     wins = graph("Add", graph("MatMul", for_first, graph.constant(first - second)), graph.constant(second.sum(axis=0)))
     return wins, graph("MatMul", values, graph.constant(first - second))
@@ -287,7 +315,7 @@ def _adag(graph: Graph, values: str, k: int) -> str:
 
 def _softmax(graph: Graph, machine: SoftmaxSVC, scores: str) -> str:
     """Add the probabilities of :mod:`polymargin.decision.probabilities`."""
-    if machine._joint(len(machine.classes_)):
+    if machine.formulation.is_joint(len(machine.classes_)):
         return graph("Softmax", scores, axis=1)
     doubled = graph("Mul", scores, graph.constant(2.0))
     each = graph("Sigmoid", doubled)
@@ -299,7 +327,7 @@ def _softmax(graph: Graph, machine: SoftmaxSVC, scores: str) -> str:
 
 def _log_odds_of_pairs(graph: Graph, machine: OneVsOneSVC, values: str) -> str:
     """Add A f + B, the logarithm of the odds of the second class of each pair."""
-    slopes = machine._sign(len(machine.classes_)) * machine.probA_
+    slopes = machine.model_.layout.sign * machine.probA_
     return graph("Add", graph("Mul", values, graph.constant(slopes)), graph.constant(machine.probB_))
 
 

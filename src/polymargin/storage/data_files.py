@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from polymargin import _core
 from polymargin.storage._csv import read_csv
-from polymargin.storage._files import PathLike
-from polymargin.storage._labels import label_text, numbered
 from polymargin.storage._npz import read_npz
+from polymargin.storage.files import PathLike
+from polymargin.storage.labels import label_text, numbered
 from polymargin.support.errors import with_hint
 
 LabelColumn = Literal["first", "last", "none"]
@@ -175,15 +175,16 @@ def _read_svmlight(text: IO[bytes], zero_based: bool) -> tuple[Any, NDArray[Any]
     try:
         while block := text.read(_BLOCK):
             reader.feed(block)
-        labels, starts, columns, values, n_features = reader.finish()
+        read = reader.finish()
     except ValueError as error:
         _add_hint(error)
         raise
+    labels, values = read.labels, read.values
     if len(labels) == 0:
         raise ValueError("line 1, column 1: expected an example, got an empty file")
-    X = sp.csr_matrix((len(labels), n_features))
-    X.data, X.indices, X.indptr = values, columns, starts  # as they are: the reader has checked them
-    dense = 2 * len(values) >= len(labels) * n_features
+    X = sp.csr_matrix((len(labels), read.features))
+    X.data, X.indices, X.indptr = values, read.columns, read.row_starts  # as they are: the reader has checked them
+    dense = 2 * len(values) >= len(labels) * read.features
     return X.toarray() if dense else X, numbered(labels)
 
 

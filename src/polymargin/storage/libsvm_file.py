@@ -18,23 +18,15 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from polymargin.decision import Sigmoids, pair_index, pair_list
+from polymargin.decision import PairProbabilities, Sigmoids, pair_index, pair_list
 from polymargin.estimators import OneVsOneSVC
-from polymargin.formulations.solution import Floats, Ints
-from polymargin.kernels.kernel import Kernel
-from polymargin.storage._files import PathLike, read_whole, replace_whole
+from polymargin.kernels import KERNELS, Kernel
+from polymargin.models import KernelModel, Outcome, all_pairs
 from polymargin.storage._words import MOST, REAL, BadLineError, Word, words_of
+from polymargin.storage.files import PathLike, read_whole, replace_whole
+from polymargin.support.numeric import Floats, Ints
 
-_KERNEL_NAMES = {
-    "linear": "linear",
-    "poly": "polynomial",
-    "rbf": "rbf",
-    "sigmoid": "sigmoid",
-    "precomputed": "precomputed",
-}
-_KERNEL_NUMBERS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}
 _KEYWORDS = {
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label"),
     *("probA", "probB", "nr_sv"),
@@ -59,18 +51,28 @@ def export_libsvm(machine: Any, path: PathLike) -> None:
     """
     if not isinstance(machine, OneVsOneSVC):
         raise TypeError(f"LIBSVM's models are one-against-one: export an OneVsOneSVC, not {type(machine).__name__}")
-    check_is_fitted(machine)
-    machine._checked_state()
-    if callable(machine._kernel.kind):
+    machine.check_state()
+    kernel = machine.model_.kernel
+    if callable(kernel.kind):
         raise ValueError("LIBSVM has no kernels in Python: fit with kernel='precomputed' on the values of the function")
+    if KERNELS[kernel.kind].libsvm is None:
+        raise ValueError(
+            f"LIBSVM has no kernel {kernel.kind!r}, only {', '.join(_libsvm_kernels().values())}: "
+            "fit with one of these, or with kernel='precomputed' on the kernel values"
+        )
     if machine.decision not in ("votes", "coupling"):
         raise ValueError(
             f"LIBSVM decides by votes or by probabilities, this machine by decision={machine.decision!r}: "
             "call set_params(decision='votes') before exporting"
         )
     contents, order = _contents(machine)
-    lines = [*_header_lines(machine, contents), *_vector_lines(machine, contents.coefficients, order)]
+    lines = [*_header_lines(kernel, contents), *_vector_lines(machine.model_, contents.coefficients, order)]
     replace_whole(path, ["".join(f"{line}\n" for line in lines).encode("ascii")])
+
+
+def _libsvm_kernels() -> dict[str, str]:
+    """Return LIBSVM's names of the kernels that it has."""
+    return {name: entry.libsvm for name, entry in KERNELS.items() if entry.libsvm is not None}
 
 
 def import_libsvm(path: PathLike, *, n_features: int | None = None) -> OneVsOneSVC:
@@ -135,15 +137,16 @@ class _Contents:
 
 def _contents(machine: OneVsOneSVC) -> tuple[_Contents, Ints]:
     """Return what to write, and the support vectors in their order: classes that win ties come first, as in LIBSVM."""
-    labels, sign = _whole_labels(machine.classes_), machine._sign(len(machine.classes_))
-    sigmoids = machine._sigmoids if machine.decision == "coupling" else None
-    given = _Contents(labels, machine.n_support_, sign * machine.dual_coef_.T, -sign * machine.intercept_, sigmoids)
-    order = vars(machine).get("_tie_order")
+    model, labels = machine.model_, _whole_labels(machine.classes_)
+    sign = model.layout.sign
+    sigmoids = machine.decision_data_.sigmoids if machine.decision == "coupling" else None
+    given = _Contents(labels, model.class_counts, sign * model.coefficients.T, -sign * model.intercept, sigmoids)
+    order = model.class_order
     if order is None:
         return given, np.arange(given.n_vectors)
     coefficients, intercept, sigmoids = _reordered(given, order)
     vectors = _grouped(given, order)
-    n_support = machine.n_support_[order]
+    n_support = model.class_counts[order]
     named = [labels[c] for c in order]
     return _Contents(named, n_support, coefficients[:, vectors].T, -intercept, sigmoids), vectors
 
@@ -154,11 +157,11 @@ def _grouped(model: Any, order: Ints) -> Ints:
     return np.concatenate([ranges[c] for c in order])
 
 
-def _header_lines(machine: OneVsOneSVC, contents: _Contents) -> Iterator[str]:
-    kernel = machine._kernel
+def _header_lines(kernel: Kernel, contents: _Contents) -> Iterator[str]:
     yield "svm_type c_svc"
-    yield f"kernel_type {_KERNEL_NAMES[kernel.kind]}"
-    for name in _KERNEL_NUMBERS.get(kernel.kind, ()):
+    entry = KERNELS[kernel.kind]
+    yield f"kernel_type {entry.libsvm}"
+    for name in entry.parameters:
         yield f"{name} {_text(getattr(kernel, name))}"
     yield f"nr_class {len(contents.labels)}"
     yield f"total_sv {contents.n_vectors}"
@@ -180,12 +183,12 @@ def _joined(numbers: Floats) -> str:
     return " ".join(map(repr, numbers.tolist()))
 
 
-def _vector_lines(machine: OneVsOneSVC, coefficients: Floats, order: Ints) -> Iterator[str]:
-    if machine._kernel.precomputed:
-        for row, numbers in zip(machine.support_[order].tolist(), coefficients, strict=True):
+def _vector_lines(model: KernelModel, coefficients: Floats, order: Ints) -> Iterator[str]:
+    if model.kernel.precomputed:
+        for row, numbers in zip(model.support[order].tolist(), coefficients, strict=True):
             yield f"{_joined(numbers)} 0:{row + 1}"
         return
-    vectors = sp.csr_array(machine.support_vectors_)
+    vectors = sp.csr_array(model.vectors)
     for i, numbers in zip(order.tolist(), coefficients, strict=True):
         entries = slice(vectors.indptr[i], vectors.indptr[i + 1])
         pairs = zip(vectors.indices[entries].tolist(), vectors.data[entries].tolist(), strict=True)
@@ -241,11 +244,11 @@ class _Model:
     def _read_header(self) -> None:
         if self._word("svm_type").text not in (b"c_svc", b"nu_svc"):
             self._word("svm_type").refuse("expected a classifier, c_svc or nu_svc")
-        kinds = {name.encode("ascii"): kind for kind, name in _KERNEL_NAMES.items()}
-        kind = kinds.get(self._word("kernel_type").text)
+        names = _libsvm_kernels()
+        kind = next((k for k, name in names.items() if name.encode("ascii") == self._word("kernel_type").text), None)
         if kind is None:
-            self._word("kernel_type").refuse(f"expected one of {', '.join(_KERNEL_NAMES.values())}")
-        needed = _KERNEL_NUMBERS.get(kind, ())
+            self._word("kernel_type").refuse(f"expected one of {', '.join(names.values())}")
+        needed = KERNELS[kind].parameters
         degree = self._word("degree").whole(0) if "degree" in needed else 3
         gamma = self._word("gamma").real() if "gamma" in needed else 0.0
         if gamma < 0:
@@ -324,29 +327,38 @@ def _machine(model: _Model, n_features: int | None) -> OneVsOneSVC:
         raise ValueError(f"n_features={n_features} is too small: the model needs {least}")
     by_label = np.argsort(model.labels)
     order = _grouped(model, by_label)
-    used = {name: getattr(kernel, name) for name in _KERNEL_NUMBERS.get(kernel.kind, ())}
+    used = {name: getattr(kernel, name) for name in KERNELS[kernel.kind].parameters}
     machine = OneVsOneSVC(decision="votes" if model.sigmoids is None else "coupling", kernel=kernel.kind, **used)
-    machine.classes_ = model.labels[by_label]
-    machine.n_features_in_ = least if n_features is None else int(n_features)
-    machine._kernel = kernel
-    machine.n_support_ = model.n_support[by_label].astype(np.int32)
-    machine.support_ = model.values[order].astype(np.int64) - 1 if kernel.precomputed else np.arange(model.n_vectors)
-    machine.support_vectors_ = (
-        np.empty((0, 0)) if kernel.precomputed else _vectors(model, machine.n_features_in_)[order]
-    )
-    sign = machine._sign(len(by_label))
+    n_features = least if n_features is None else int(n_features)
+    layout = all_pairs(len(by_label))
     coefficients, intercept, sigmoids = _reordered(model, by_label)
-    if sigmoids is not None:
-        machine.probA_, machine.probB_ = sigmoids
-    machine.dual_coef_, machine.intercept_ = sign * np.ascontiguousarray(coefficients[:, order]), sign * intercept
-    if np.any(np.diff(by_label) < 0):
-        machine._tie_order = np.argsort(by_label)  # the order of the file, in numbers of the sorted classes
-    machine.n_iter_ = np.zeros(len(intercept), dtype=np.int64)
-    machine.n_kernel_evaluations_ = 0
-    machine.primal_objective_ = machine.dual_objective_ = machine.duality_gap_ = machine.fit_time_ = math.nan
-    machine.converged_ = False
-    machine.stop_reason_ = "imported"
-    machine.solver_used_ = "libsvm"
+    fitted = KernelModel(
+        kernel=kernel,
+        support=model.values[order].astype(np.int64) - 1 if kernel.precomputed else np.arange(model.n_vectors),
+        vectors=np.empty((0, 0)) if kernel.precomputed else _vectors(model, n_features)[order],
+        class_counts=model.n_support[by_label].astype(np.int32),
+        coefficients=layout.sign * np.ascontiguousarray(coefficients[:, order]),
+        intercept=layout.sign * intercept,
+        # The order of the file, in numbers of the sorted classes.
+        class_order=np.argsort(by_label) if np.any(np.diff(by_label) < 0) else None,
+        layout=layout,
+        n_features=n_features,
+        tolerance=float(machine.tol),
+    )
+    unknown = Outcome(
+        primal=math.nan,
+        dual=math.nan,
+        gap=math.nan,
+        converged=False,
+        stop_reason="imported",
+        solver="libsvm",
+        iterations=np.zeros(len(intercept), dtype=np.int64),
+        evaluations=0,
+        seconds=math.nan,
+    )
+    data = PairProbabilities() if sigmoids is None else PairProbabilities(A=sigmoids.A, B=sigmoids.B)
+    parts = {"model_": fitted, "outcome_": unknown, "decision_data_": data}
+    vars(machine).update({"classes_": model.labels[by_label], "n_features_in_": n_features, **parts})
     return machine
 
 

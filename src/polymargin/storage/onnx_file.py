@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polymargin.storage._files import PathLike, replace_whole
 from polymargin.storage._onnx_graph import OPSET, Graph, add_machine, refuse_what_has_no_graph, stored_classes
+from polymargin.storage.files import PathLike, replace_whole
 from polymargin.support.errors import with_hint
 
 _IR_VERSION = 8

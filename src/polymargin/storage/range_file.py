@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.formulations.solution import Floats
-from polymargin.storage._files import PathLike, read_whole, replace_whole
 from polymargin.storage._words import BadLineError, words_of
+from polymargin.storage.files import PathLike, read_whole, replace_whole
 from polymargin.support.errors import with_hint
 from polymargin.support.memory import available_bytes
+from polymargin.support.numeric import Floats
 
 
 @dataclass(frozen=True)

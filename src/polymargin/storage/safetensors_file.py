@@ -1,17 +1,16 @@
 """Fitted machines as safetensors files.
 
 The arrays of a machine are the tensors of the file, under the names of the attributes; everything else is one JSON text
-in the file's metadata, here called the header. What there is to store, and what is sound, each machine declares in
-``_kept``. The format is described in the documentation, "Models on disk".
+in the file's metadata, here called the header. What there is to store, and what is sound, is declared where it is kept:
+in the model, the outcome and the data of the decision. The format is described in the documentation, "Models on disk".
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,10 +21,15 @@ from safetensors.numpy import load, save
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin import _core, estimators
-from polymargin.kernels.kernel import Kernel
-from polymargin.models.declared import Kept, flaws
-from polymargin.storage._files import PathLike, read_whole, replace_whole
+from polymargin.decision.nearest_column import pairs_defect
+from polymargin.estimators.base import OWN_ATTRIBUTES
+from polymargin.estimators.declaration import FITTED_PARTS
+from polymargin.formulations import ChosenPairs
+from polymargin.kernels import Kernel
+from polymargin.models import ClassLayout, KernelModel, LinearModel, ScoreLayout
+from polymargin.models.declared import Declared, attributes, declarations, declared_fields, defects
 from polymargin.storage._values import decoded, encoded, from_json, to_json
+from polymargin.storage.files import PathLike, read_whole, replace_whole
 
 FORMAT_VERSION = 2  # 1 had an intercept for each of two classes
 MACHINES = {name: getattr(estimators, name) for name in estimators.__all__}  # what a file can name
@@ -88,8 +92,8 @@ def save_model(machine: Any, path: PathLike) -> None:
             "skops or joblib"
         )
     check_is_fitted(machine)
-    for attribute, flaw in machine._flaws():
-        raise ValueError(f"the fitted state is damaged: {attribute} {flaw}; fit again before saving")
+    for attribute, defect in machine.state_defects():
+        raise ValueError(f"the fitted state is damaged: {attribute} {defect}; fit again before saving")
     tensors, header = _packed(machine)
     header["digests"] = {name: _digest(tensor) for name, tensor in tensors.items()}
     header["digest"] = _header_digest(header)
@@ -132,10 +136,7 @@ def _packed(machine: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     tensors: dict[str, NDArray[Any]] = {}
     values: dict[str, Any] = {}
     layouts: dict[str, Any] = {}
-    state = vars(machine)
-    undeclared = [name for name in state if name.endswith("_") and name not in machine._kept]
-    if undeclared:
-        raise TypeError(f"{type(machine).__name__} has attributes that a model file does not hold: {undeclared}")
+    state = _state(machine)
     header = {
         "format_version": FORMAT_VERSION,
         "polymargin_version": version("polymargin"),
@@ -144,16 +145,16 @@ def _packed(machine: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         "values": values,
         "layouts": layouts,
     }
-    for name, kept in machine._kept.items():
+    for name, declared in _declared(type(machine), type(machine.model_)).items():
         if name not in state:
             continue
         value = state[name]
-        if kept.values == "kernel":
+        if declared.values == "kernel":
             header["kernel"] = _packed_kernel(value)
-        elif kept.values == "labels":
+        elif declared.values == "labels":
             header["labels"] = value.dtype.str
             tensors[name] = _packed_labels(value)
-        elif kept.values == "names":
+        elif declared.values == "names":
             tensors[name] = _packed_texts(value)
         elif sp.issparse(value):
             layouts[name] = [f"{value.format}_{'array' if isinstance(value, sp.sparray) else 'matrix'}", *value.shape]
@@ -166,6 +167,24 @@ def _packed(machine: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         else:
             values[name] = encoded(value)
     return tensors, header
+
+
+def _state(machine: Any) -> dict[str, Any]:
+    """Return all that a fit left, by the names of the attributes."""
+    state = dict(vars(machine))
+    undeclared = [n for n in state if n.endswith("_") and n not in OWN_ATTRIBUTES and n not in FITTED_PARTS]
+    if undeclared:
+        raise TypeError(f"{type(machine).__name__} has attributes that a model file does not hold: {undeclared}")
+    own = {name: state[name] for name in OWN_ATTRIBUTES if name in state}
+    for part in FITTED_PARTS:
+        own |= attributes(state[part]) if part in state else {}
+    return own
+
+
+def _declared(Machine: Any, model_type: type[KernelModel]) -> dict[str, Declared]:
+    """Return what a machine keeps, by the names of the attributes."""
+    data = () if Machine.decision_data_type is None else (Machine.decision_data_type,)
+    return {**OWN_ATTRIBUTES, **declarations(model_type, Machine.outcome_type, *data)}
 
 
 def _parameter(name: str, value: Any) -> Any:
@@ -275,12 +294,36 @@ def _unpacked(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
     if Machine is None:
         raise _BadFileError(f"header 'machine' must be one of {sorted(MACHINES)}, got {header['machine'][:60]!r}")
     machine = _with_parameters(Machine, header["parameters"])
+    model_type = LinearModel if "_linear_weights" in tensors else KernelModel
+    declared = _declared(Machine, model_type)
+    state = _values(declared, tensors, header, Machine.__name__)
+    own = {name: state[name] for name in OWN_ATTRIBUTES if name in state}
+    _refuse_defects(OWN_ATTRIBUTES, own)
+    reports = {name: each for name, each in declared.items() if each.report}
+    _refuse_defects(reports, {name: value for name, value in state.items() if name in reports})
+    layout = _layout(machine, state)
+    if header["format_version"] == 1 and isinstance(layout, ClassLayout) and layout.opposite:
+        state["intercept_"] = state["intercept_"][1:]
+    rest: dict[str, Any] = {"layout": layout, "n_features": int(own["n_features_in_"]), "tolerance": float(machine.tol)}
+    parts: dict[str, Any] = {"model_": model_type(**_fields(model_type, state), **rest)}
+    parts["outcome_"] = Machine.outcome_type(**_fields(Machine.outcome_type, state))
+    if Machine.decision_data_type is not None:
+        parts["decision_data_"] = Machine.decision_data_type(**_fields(Machine.decision_data_type, state))
+    vars(machine).update(own | parts)
+    for name, defect in machine.state_defects():
+        _refuse("tensor or value", name, defect)
+    return machine
+
+
+def _values(
+    declared: Mapping[str, Declared], tensors: dict[str, NDArray[Any]], header: dict[str, Any], machine: str
+) -> dict[str, Any]:
+    """Return what the file holds of each attribute; refuse what is missing, or none of them."""
     values, layouts = dict(header["values"]), dict(header["layouts"])
-    kept: dict[str, Kept] = Machine._kept
     state: dict[str, Any] = {}
     left = set(tensors)
-    for name, declared in kept.items():
-        if declared.values == "kernel":
+    for name, each in declared.items():
+        if each.values == "kernel":
             state[name] = _kernel(header["kernel"])
         elif name in values:
             state[name] = _checked(f"value {name!r}", decoded, values.pop(name))
@@ -288,27 +331,43 @@ def _unpacked(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
             state[name] = _sparse(name, tensors, layouts.pop(name))
             left -= {f"{name}.{part}" for part in _PARTS}
         elif name in tensors:
-            state[name] = _array(name, declared, tensors[name], header["labels"])
+            state[name] = _array(name, each, tensors[name], header["labels"])
             left.remove(name)
             if name in layouts:
                 state[name] = _transposed(name, state[name])
                 del layouts[name]
     for name in (*left, *values, *layouts):
-        raise _BadFileError(f"{name!r} is none of what a {Machine.__name__} keeps")
-    for name, declared in kept.items():
-        if name not in state and not declared.optional:
+        raise _BadFileError(f"{name!r} is none of what a {machine} keeps")
+    for name, each in declared.items():
+        if name not in state and not each.optional:
             raise _BadFileError(f"tensor or value {name!r} is missing")
-    vars(machine).update(state)
-    if header["format_version"] == 1 and getattr(machine, "_two_scores", False):
-        machine.intercept_ = machine.intercept_[1:]
-    report = {name: declared for name, declared in kept.items() if declared.report}
-    for name, flaw in chain(flaws(report, state), machine._flaws()):
-        _refuse("tensor or value", name, flaw)
-    return machine
+    return state
 
 
-def _refuse(what: str, name: str, flaw: str) -> NoReturn:
-    raise _BadFileError(f"{what} {name!r} {flaw}")
+def _fields(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a part, of the attributes that the file holds."""
+    return {of.field: state[name] for name, of in declared_fields(kind).items() if name in state}
+
+
+def _layout(machine: Any, state: Mapping[str, Any]) -> ScoreLayout:
+    """Return which scores there are."""
+    n_classes, formulation = len(state["classes_"]), machine.formulation
+    if not isinstance(formulation, ChosenPairs):
+        layout: ScoreLayout = formulation.layout(n_classes)
+        return layout
+    defect = pairs_defect(state["pairs_"], n_classes)
+    if defect is not None:
+        _refuse("tensor or value", "pairs_", defect)
+    return formulation.layout(n_classes, state["pairs_"])
+
+
+def _refuse_defects(declared: Mapping[str, Declared], state: Mapping[str, Any]) -> None:
+    for name, defect in defects(declared, state):
+        _refuse("tensor or value", name, defect)
+
+
+def _refuse(what: str, name: str, defect: str) -> NoReturn:
+    raise _BadFileError(f"{what} {name!r} {defect}")
 
 
 def _checked(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -341,7 +400,7 @@ def _kernel(numbers: dict[str, Any]) -> Kernel:
     raise _BadFileError("header 'kernel' must have a text kind, floats gamma and coef0, and a whole number degree")
 
 
-def _array(name: str, declared: Kept, tensor: NDArray[Any], label_type: str) -> NDArray[Any]:
+def _array(name: str, declared: Declared, tensor: NDArray[Any], label_type: str) -> NDArray[Any]:
     """Return a tensor as the attribute it was."""
     if declared.values == "labels":
         return _labels(name, tensor, label_type)

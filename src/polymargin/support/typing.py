@@ -5,7 +5,7 @@ A type checker sees the classes below; when the package runs they are scikit-lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 __all__ = [
@@ -20,15 +20,11 @@ __all__ = [
     "Decision",
     "FeatureBasis",
     "Gamma",
-    "KernelName",
-    "KernelParameter",
     "Solver",
     "Strategy",
     "TransformerMixin",
 ]
 
-KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
-KernelParameter: TypeAlias = KernelName | Callable[[Any, Any], Any]
 Gamma: TypeAlias = Literal["scale", "auto"] | float
 Bias: TypeAlias = Literal["regularized", "free"] | None
 BinarySolver: TypeAlias = Literal["auto", "decomposition", "sequential-dual"]

@@ -10,7 +10,8 @@ using fixtures::Random;
 
 namespace {
 
-constexpr KernelType kTypes[] = {KernelType::linear, KernelType::polynomial, KernelType::rbf, KernelType::sigmoid};
+constexpr KernelType kTypes[] = {KernelType::linear, KernelType::polynomial, KernelType::rbf, KernelType::sigmoid,
+                                 KernelType::laplacian};
 
 KernelSpec spec(KernelType type) {
     return {.type = type, .gamma = 0.2, .coef0 = 0.5, .degree = 3};
@@ -129,16 +130,45 @@ TEST(near_points_far_from_the_origin) {
     // Without the shift, squared distances of 1e-2 would drown in norms of 1e12.
     Matrix x(3, 2);
     x.values = {1e6, 1e6, 1e6 + 0.1, 1e6, 1e6, 1e6 - 0.1};
-    const KernelSpec kernel = spec(KernelType::rbf);
     const auto order = fixtures::identity(3);
-    const Points<float> points(x.dense(), order, centre(x.dense(), order, kernel), true);
+    for (const auto& [type, distance] : {std::pair{KernelType::rbf, 0.01}, {KernelType::laplacian, 0.1}}) {
+        const KernelSpec kernel = spec(type);
+        const Points<float> points(x.dense(), order, centre(x.dense(), order, kernel), true);
+        const KernelEngine<float> engine(kernel, points, points, plain::blas());
+        float values[3];
+        const std::vector<float*> out{values};
+        engine.block(std::vector<Index>{0}, {0, 3}, out);
+        CHECK(values[0] == 1.0f);
+        CHECK_CLOSE(values[1], std::exp(-0.2 * distance), 1e-6);
+        CHECK_CLOSE(values[2], std::exp(-0.2 * distance), 1e-6);
+    }
+}
+
+TEST(features_beyond_one_part_are_summed) {
+    Random random(45);
+    const Matrix a = fixtures::random_matrix(21, 600, random), b = fixtures::random_matrix(9, 600, random);
+    KernelSpec kernel = spec(KernelType::laplacian);
+    kernel.gamma = 0.002;
+    check_blocks<float>(kernel, a, a.dense(), b, b.dense(), true);
+    check_blocks<double>(kernel, a, a.dense(), b, b.dense(), false);
+}
+
+TEST(equal_sparse_points_have_distance_zero) {
+    // What a row has outside the column is a difference of sums: it must vanish exactly where there is nothing.
+    Random random(46);
+    Matrix x = fixtures::random_matrix(12, 80, random, 0.3);
+    for (Index f = 0; f < 80; ++f) x.at(1, f) = x.at(0, f);
+    const Csr<double, std::int32_t> csr(x);
+    const KernelSpec kernel{.type = KernelType::laplacian, .gamma = 1e6};
+    const auto order = fixtures::identity(12);
+    const Points<float> points(csr.view(), order, {}, false);
     const KernelEngine<float> engine(kernel, points, points, plain::blas());
-    float values[3];
-    const std::vector<float*> out{values};
-    engine.block(std::vector<Index>{0}, {0, 3}, out);
-    CHECK(values[0] == 1.0f);
-    CHECK_CLOSE(values[1], std::exp(-0.2 * 0.01), 1e-6);
-    CHECK_CLOSE(values[2], std::exp(-0.2 * 0.01), 1e-6);
+    for (Index i = 0; i < 12; ++i) {
+        float values[12];
+        const std::vector<float*> out{values};
+        engine.block(std::vector<Index>{i}, {0, 12}, out);
+        for (Index j = 0; j < 12; ++j) CHECK(values[j] == (i == j || i + j == 1 ? 1.0f : 0.0f));
+    }
 }
 
 TEST(single_precision_is_for_small_problems) {
@@ -150,4 +180,8 @@ TEST(single_precision_is_for_small_problems) {
     CHECK(!single_precision_suffices(rbf, 10.0, std::numeric_limits<double>::infinity(), 5e-4));
     CHECK(!single_precision_suffices(rbf, std::numeric_limits<double>::infinity(), 1.0, 5e-4));
     CHECK(!single_precision_suffices(linear, 1e35, 1e-40, 5e-4));
+    const KernelSpec laplacian = spec(KernelType::laplacian);
+    CHECK(single_precision_suffices(laplacian, 10.0, 1.0, 5e-4));
+    CHECK(!single_precision_suffices(laplacian, 1e12, 1.0, 5e-4));
+    CHECK(!single_precision_suffices(laplacian, 10.0, 1e6, 5e-4));
 }

@@ -1,14 +1,17 @@
 #include "kernel/function.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "check.hpp"
 #include "fixtures.hpp"
 
 using namespace polymargin;
+using fixtures::Matrix;
 using fixtures::Random;
 
 namespace {
@@ -104,25 +107,25 @@ void check_power() {
 template <class Real>
 void check_matrix() {
     Random random(41);
-    std::vector<Real> products(600'000);  // several parts
-    for (Real& v : products) v = static_cast<Real>(-random.uniform(0.0, 3.0));
+    std::vector<Real> inputs(600'000);  // several parts
+    for (Real& v : inputs) v = static_cast<Real>(random.uniform(0.0, 3.0));
     ThreadPool pool(2);
     const Control control;
-    for (const auto type : {KernelType::rbf, KernelType::polynomial, KernelType::sigmoid, KernelType::linear}) {
-        const KernelSpec kernel{.type = type, .gamma = 0.3, .coef0 = 0.5, .degree = 3};
-        std::vector<Real> values(products.size()), distances;
-        apply_kernel<Real>(kernel, std::span<const Real>(products), std::span<Real>(values), {&pool, &control});
-        for (const Real v : products) distances.push_back(-2 * v);
-        CHECK(values == (type == KernelType::rbf ? rbf_of(distances, 0.3) : of_products(kernel, products)));
+    for (const KernelName& named : kernel_names()) {
+        const KernelSpec kernel{.type = named.type, .gamma = 0.3, .coef0 = 0.5, .degree = 3};
+        std::vector<Real> values(inputs.size());
+        apply_kernel<Real>(kernel, std::span<const Real>(inputs), std::span<Real>(values), {&pool, &control});
+        const bool of_distances = named.reads == KernelInput::squared_distances;
+        CHECK(values == (of_distances ? rbf_of(inputs, 0.3) : of_products(kernel, inputs)));
     }
     std::vector<Real> few(3);
     CHECK_THROWS(std::invalid_argument, "a place",
-                 apply_kernel<Real>({}, std::span<const Real>(products), std::span<Real>(few), {}));
+                 apply_kernel<Real>({}, std::span<const Real>(inputs), std::span<Real>(few), {}));
 }
 
 }  // namespace
 
-TEST(a_matrix_of_products_becomes_one_of_kernel_values) {
+TEST(a_matrix_of_inputs_becomes_one_of_kernel_values) {
     check_matrix<float>();
     check_matrix<double>();
 }
@@ -175,9 +178,36 @@ TEST(values_may_overwrite_products) {
     }
 }
 
+TEST(kernels_are_listed_in_the_order_of_their_types) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < kernel_names().size(); ++i) {
+        const KernelName& named = kernel_names()[i];
+        CHECK(named.type == static_cast<KernelType>(i));
+        CHECK(KernelSpec{.type = named.type}.reads() == named.reads);
+        CHECK(std::ranges::find(names, named.name) == names.end());
+        names.emplace_back(named.name);
+    }
+    CHECK(names.back() == "laplacian");  // the last of the enumeration
+}
+
+TEST(moving_all_points_changes_no_kernel_that_says_so) {
+    Random random(25);
+    const Matrix x = fixtures::random_matrix(2, 5, random);
+    for (const KernelName& named : kernel_names()) {
+        if (named.reads == KernelInput::matrix) continue;
+        const KernelSpec kernel{.type = named.type, .gamma = 0.3, .coef0 = 0.5, .degree = 3};
+        Matrix moved = x;
+        for (double& v : moved.values) v += 0.75;
+        const double change = std::abs(fixtures::plain_kernel(kernel, x.row(0), x.row(1)) -
+                                       fixtures::plain_kernel(kernel, moved.row(0), moved.row(1)));
+        CHECK(kernel.is_translation_invariant() == (change < 1e-12));
+    }
+}
+
 TEST(diagonal_is_the_kernel_of_a_point_with_itself) {
     const std::vector<double> x{1.0, -2.0, 0.5};
-    for (const auto type : {KernelType::linear, KernelType::polynomial, KernelType::rbf, KernelType::sigmoid}) {
+    for (const auto type :
+         {KernelType::linear, KernelType::polynomial, KernelType::rbf, KernelType::sigmoid, KernelType::laplacian}) {
         const KernelSpec kernel{.type = type, .gamma = 0.3, .coef0 = -0.5, .degree = 4};
         CHECK_CLOSE(kernel.diagonal(5.25), fixtures::plain_kernel(kernel, x, x), 1e-14);
     }

@@ -30,17 +30,17 @@ struct Data {
     }
 };
 
-TogetherProblem problem_of(const Data& data, const AnyLoss& loss, BiasKind bias, double C) {
-    TogetherProblem problem;
+JointProblem problem_of(const Data& data, const AnyLoss& loss, BiasKind bias, double C) {
+    JointProblem problem;
     problem.loss = loss;
     problem.bias = bias;
-    problem.upper.assign(data.labels.size(), C);
+    problem.cost_bounds.assign(data.labels.size(), C);
     problem.labels = data.labels;
     problem.classes = 3;
     return problem;
 }
 
-bool has_start(const Data& data, const TogetherProblem& problem, double gamma, Index budget = kAmple) {
+bool has_start(const Data& data, const JointProblem& problem, double gamma, Index budget = kAmple) {
     Workbench<float> bench({.type = KernelType::rbf, .gamma = gamma}, data.x.dense(), data.order, budget, 2);
     bench.store.compute_whole();
     Control control;
@@ -52,10 +52,10 @@ bool has_start(const Data& data, const TogetherProblem& problem, double gamma, I
     return start.has_value();
 }
 
-TogetherReport trained(const Data& data, const TogetherProblem& problem, Index max_iterations, int threads = 2,
-                       Index budget = kAmple) {
-    TogetherRequest request;
-    static_cast<TogetherProblem&>(request) = problem;
+JointReport trained(const Data& data, const JointProblem& problem, Index max_iterations, int threads = 2,
+                    Index budget = kAmple) {
+    JointRequest request;
+    static_cast<JointProblem&>(request) = problem;
     request.data = data.x.dense();
     request.kernel = {.type = KernelType::rbf, .gamma = 0.01};
     request.order = data.order;
@@ -63,7 +63,7 @@ TogetherReport trained(const Data& data, const TogetherProblem& problem, Index m
     request.settings.max_iterations = max_iterations;
     request.threads = threads;
     Control control(60.0);
-    return train_together(request, plain::blas(), control);
+    return train_joint(request, plain::blas(), control);
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ TEST(other_machines_start_where_they_are_told) {
     const Index matrix = GramStore<float>::square_bytes(2250);
     CHECK(!has_start(data, problem, 0.01, matrix + 1000));
     auto hard = problem;
-    hard.upper[3] = std::numeric_limits<double>::infinity();
+    hard.cost_bounds[3] = std::numeric_limits<double>::infinity();
     CHECK(!has_start(data, hard, 0.01));
     CHECK(!has_start(small, problem_of(small, CrammerSinger(), BiasKind::none, 1.0), 0.01));
 }

@@ -23,7 +23,7 @@ struct Path {
     Path(std::vector<BinaryProblem> of, Random& random) : problems(std::move(of)) {
         for (Index c = 0; c < kCosts; ++c) {
             for (const BinaryProblem& problem : problems) {
-                for (const Range s : problem.segments) {
+                for (const SignedRange& s : problem.ranges) {
                     for (Index g = s.begin; g < s.end; ++g) {
                         if (random.uniform() < 0.6) continue;
                         support.push_back(g);
@@ -105,8 +105,8 @@ TEST(a_path_that_does_not_fit_the_matrix_is_refused) {
     path.starts.back() += 1;
     CHECK_THROWS(std::invalid_argument, "fit together", scored(k, order, order, path));
     path = good;
-    path.problems.back().segments.back().end = n + 1;
-    CHECK_THROWS(std::invalid_argument, "too many examples", scored(k, order, order, path));
+    path.problems.back().ranges.back().end = n + 1;
+    CHECK_THROWS(std::invalid_argument, "go beyond the examples", scored(k, order, order, path));
     std::vector<double> out(1);
     CHECK_THROWS(std::invalid_argument, "a place for each score",
                  path_scores(k.precomputed(), order, order, good.solution(), out, plain::blas(), {}));

@@ -6,7 +6,8 @@
 #include "check.hpp"
 #include "fixtures.hpp"
 #include "linear_problems.hpp"
-#include "machine/train.hpp"
+#include "machine/train_binary.hpp"
+#include "machine/train_joint.hpp"
 #include "plain_blas.hpp"
 #include "plain_losses.hpp"
 
@@ -20,14 +21,14 @@ namespace {
 // A solver that does not end fails its test; the limit is far beyond what any of these takes.
 constexpr double kPatience = 5.0;
 
-LinearRequest request_for(const LinearProblem& problem, const LinearLoss& loss, BiasKind bias, double gap = 1e-3) {
+LinearRequest request_for(const LinearProblem& problem, const AnyLoss& loss, BiasKind bias, double gap = 1e-3) {
     LinearRequest request;
     request.data = problem.x.dense();
     request.loss = loss;
     request.bias = bias;
     request.order = problem.order;
     request.labels = problem.labels;
-    request.upper = problem.upper;
+    request.cost_bounds = problem.upper;
     request.classes = problem.classes;
     request.gap = gap;
     return request;
@@ -40,7 +41,7 @@ LinearReport run(const LinearRequest& request) {
 
 template <class Visit>
 void for_machines(Visit&& visit) {
-    for (const LinearLoss& loss : {LinearLoss(WestonWatkins()), LinearLoss(CrammerSinger()), LinearLoss(OneVsRest())}) {
+    for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger()), AnyLoss(OneVsRest())}) {
         for (const BiasKind bias : {BiasKind::none, BiasKind::regularized, BiasKind::free}) visit(loss, bias);
     }
 }
@@ -133,7 +134,7 @@ TEST(linear_machines_close_the_gap_they_are_asked_to) {
     for (const double density : {0.3, 1.0}) {
         const LinearProblem problem(4, 70, 8, density, 371);
         const Matrix gram = problem.gram();
-        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        for_machines([&](const AnyLoss& loss, BiasKind bias) {
             for (const double gap : {1e-3, 1e-8}) {
                 auto request = request_for(problem, loss, bias, gap);
                 const auto report = run(request);
@@ -153,7 +154,7 @@ TEST(two_classes_and_many) {
     for (const Index k : {2, 45}) {
         const LinearProblem problem(k, 70, 7, 0.5, 372);
         const Matrix gram = problem.gram();
-        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        for_machines([&](const AnyLoss& loss, BiasKind bias) {
             const auto request = request_for(problem, loss, bias, 1e-3);
             check_solved(problem, gram, request, run(request));
         });
@@ -163,7 +164,7 @@ TEST(two_classes_and_many) {
 TEST(larger_linear_machines_are_trained_in_single_precision) {
     const LinearProblem problem(40, 412, 10, 0.6, 373, 0.01);
     const Matrix gram = problem.gram();
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         const auto request = request_for(problem, loss, bias, 1e-3);
         const auto report = run(request);
         CHECK(report.single_precision);
@@ -173,7 +174,7 @@ TEST(larger_linear_machines_are_trained_in_single_precision) {
 
 TEST(newton_steps_end_with_weights_of_their_own) {
     const LinearProblem problem(8, 2100, 10, 0.6, 377, 0.1);
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         auto request = request_for(problem, loss, bias, 1e-3);
         const auto report = run(request);
         request.settings.newton = false;
@@ -224,14 +225,14 @@ TEST(newton_steps_are_for_as_many_examples_as_the_settings_say) {
 
 TEST(linear_machines_are_those_of_the_linear_kernel) {
     const LinearProblem problem(3, 60, 5, 1.0, 374);
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         if (std::holds_alternative<OneVsRest>(loss) && bias != BiasKind::free) return;
         const auto report = run(request_for(problem, loss, bias, 1e-8));
         CHECK(report.status == Status::converged);
         Control control(kPatience);
         if (std::holds_alternative<OneVsRest>(loss)) {
             // The binary machines want the classes one after the other.
-            TrainRequest binary;
+            BinaryRequest binary;
             binary.data = problem.x.dense();
             binary.kernel = {.type = KernelType::linear};
             binary.budget_bytes = Index{1} << 30;
@@ -241,31 +242,32 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
                 for (Index i = 0; i < problem.size(); ++i) {
                     if (problem.labels[i] != m) continue;
                     binary.order.push_back(problem.order[i]);
-                    binary.upper.push_back(problem.upper[i]);
+                    binary.cost_bounds.push_back(problem.upper[i]);
                 }
                 classes.push_back({begin, std::ssize(binary.order)});
             }
             for (const Range& positive : classes) {
-                binary.problems.push_back({.segments = {{0, problem.size()}}, .positive = positive});
+                binary.problems.push_back(audit::against_rest(positive, {0, problem.size()}));
             }
             binary.settings.tolerance = 1e-8;
             double dual = 0.0;
-            for (const auto& result : train(binary, plain::blas(), control).results) dual += result.objectives.dual;
+            for (const auto& result : train_binary(binary, plain::blas(), control).results)
+                dual += result.objectives.dual;
             CHECK_CLOSE(report.objectives.dual, dual, 1e-6 * dual);
             return;
         }
-        TogetherRequest together;
-        together.data = problem.x.dense();
-        together.kernel = {.type = KernelType::linear};
-        together.order = problem.order;
-        together.upper = problem.upper;
-        together.budget_bytes = Index{1} << 30;
-        if (std::holds_alternative<CrammerSinger>(loss)) together.loss = CrammerSinger();
-        together.bias = bias;
-        together.labels = problem.labels;
-        together.classes = 3;
-        together.settings.tolerance = 1e-7;
-        const auto expected = train_together(together, plain::blas(), control);
+        JointRequest joint;
+        joint.data = problem.x.dense();
+        joint.kernel = {.type = KernelType::linear};
+        joint.order = problem.order;
+        joint.cost_bounds = problem.upper;
+        joint.budget_bytes = Index{1} << 30;
+        if (std::holds_alternative<CrammerSinger>(loss)) joint.loss = CrammerSinger();
+        joint.bias = bias;
+        joint.labels = problem.labels;
+        joint.classes = 3;
+        joint.settings.tolerance = 1e-7;
+        const auto expected = train_joint(joint, plain::blas(), control);
         CHECK(expected.status == Status::converged);
         CHECK_CLOSE(report.objectives.dual, expected.objectives.dual, 1e-6 * expected.objectives.dual);
         CHECK_CLOSE(report.objectives.primal, expected.objectives.dual, 1e-6 * expected.objectives.dual);
@@ -292,7 +294,7 @@ TEST(one_vs_rest_is_one_machine_for_each_class) {
 
 TEST(linear_machines_do_not_depend_on_the_threads) {
     const LinearProblem small(4, 90, 6, 0.4, 376), large(16, 1040, 6, 1.0, 377, 0.01);
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         for (const LinearProblem* problem : {&small, &large}) {
             auto request = request_for(*problem, loss, bias, problem == &small ? 1e-4 : 1e-2);
             const auto alone = run(request);
@@ -310,7 +312,7 @@ TEST(every_heuristic_can_be_left_out) {
     const Matrix gram = problem.gram();
     const SequentialSettings changed[] = {{.seed = 1}, {.shuffling = false}, {.shrinking = false}, {.cooling = false}};
     int different[std::size(changed)] = {};
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         const double gap = bias == BiasKind::free ? 1e-4 : 1e-6;
         auto request = request_for(problem, loss, bias, gap);
         const auto usual = run(request);
@@ -329,7 +331,7 @@ TEST(linear_machines_take_warm_starts) {
     for (const Index k : {2, 5}) {
         const LinearProblem problem(k, 80, 6, 0.5, 379);
         const Matrix gram = problem.gram();
-        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        for_machines([&](const AnyLoss& loss, BiasKind bias) {
             const auto cold = run(request_for(problem, loss, bias, 1e-6));
             auto request = request_for(problem, loss, bias, 1e-4);
             start_from(request, problem, cold);
@@ -347,7 +349,7 @@ TEST(linear_machines_take_warm_starts) {
 TEST(linear_machines_keep_limits_and_say_so) {
     const LinearProblem problem(4, 200, 6, 0.6, 381);
     const Matrix gram = problem.gram();
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         auto request = request_for(problem, loss, bias, 1e-10);
         for (const Index limit : {0, 100, 500}) {
             request.settings.max_visits = limit;
@@ -385,7 +387,7 @@ TEST(linear_machines_keep_limits_and_say_so) {
 TEST(a_time_limit_ends_what_would_not_end) {
     const LinearProblem problem(4, 300, 6, 0.6, 382);
     const Matrix gram = problem.gram();
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         const auto request = request_for(problem, loss, bias, 0.0);
         Control control(0.02);
         const auto start = Control::Clock::now();
@@ -399,7 +401,7 @@ TEST(a_time_limit_ends_what_would_not_end) {
 TEST(a_gap_that_rounding_hides_is_not_chased_forever) {
     const LinearProblem problem(3, 60, 5, 1.0, 387);
     const Matrix gram = problem.gram();
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         const auto request = request_for(problem, loss, bias, 1e-15);
         Control control(2.0);
         const auto report = train_linear(request, plain::blas(), control);
@@ -416,7 +418,7 @@ TEST(classes_without_examples) {
          {std::vector<Index>{0, 1}, std::vector<Index>{0, 1, 3, 4}, std::vector<Index>{2}}) {
         for (Index& y : problem.labels) y = present[y % std::ssize(present)];
         const Matrix gram = problem.gram();
-        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        for_machines([&](const AnyLoss& loss, BiasKind bias) {
             const auto request = request_for(problem, loss, bias, 1e-6);
             check_solved(problem, gram, request, run(request));
         });
@@ -427,7 +429,7 @@ TEST(examples_of_nothing_but_zeros) {
     LinearProblem problem(3, 60, 5, 1.0, 384);
     std::ranges::fill(problem.x.values, 0.0);
     const Matrix gram = problem.gram();
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         const auto request = request_for(problem, loss, bias, 1e-6);
         const auto report = run(request);
         check_solved(problem, gram, request, report);
@@ -444,7 +446,7 @@ TEST(examples_of_no_weight_or_of_any_are_refused) {
     for (const double bound : {0.0, -1.0, plain::kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
         LinearProblem problem(3, 30, 5, 1.0, 385);
         problem.upper[7] = bound;
-        for_machines([&](const LinearLoss& loss, BiasKind bias) {
+        for_machines([&](const AnyLoss& loss, BiasKind bias) {
             CHECK_THROWS(std::invalid_argument, "C must be positive and finite",
                          run(request_for(problem, loss, bias, 1e-3)));
         });
@@ -455,7 +457,7 @@ TEST(too_large_values_are_refused_by_name) {
     LinearProblem problem(3, 30, 5, 1.0, 386);
     problem.x.at(problem.order[11], 3) = 1e200;
     const auto name = "row " + std::to_string(problem.order[11]) + ", column 3";
-    for_machines([&](const LinearLoss& loss, BiasKind bias) {
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
         auto request = request_for(problem, loss, bias);
         request.threads = 2;
         CHECK_THROWS(std::invalid_argument, name, run(request));

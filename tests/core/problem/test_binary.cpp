@@ -1,5 +1,7 @@
 #include "problem/binary.hpp"
 
+#include <stdexcept>
+
 #include "check.hpp"
 #include "fixtures.hpp"
 
@@ -19,39 +21,72 @@ void check_run(const Run& run, Index local, Index global, Index size, double sig
 }
 
 BinaryProblem halves(Index n) {
-    return {.segments = {{0, n}}, .positive = {0, n / 2}};
+    return {{{0, n / 2, 1.0}, {n / 2, n, -1.0}}};
 }
 
 }  // namespace
 
 TEST(runs_of_a_pair_of_classes) {
-    const auto runs = runs_of({.segments = {{10, 13}, {20, 25}}, .positive = {10, 13}});
+    const auto runs = runs_of({{{10, 13, 1.0}, {20, 25, -1.0}}});
     CHECK(runs.size() == 2);
     check_run(runs[0], 0, 10, 3, 1.0);
     check_run(runs[1], 3, 20, 5, -1.0);
 }
 
-TEST(runs_when_the_second_segment_is_positive) {
-    const auto runs = runs_of({.segments = {{0, 2}, {7, 9}}, .positive = {7, 9}});
+TEST(runs_when_the_second_range_is_positive) {
+    const auto runs = runs_of({{{0, 2, -1.0}, {7, 9, 1.0}}});
     CHECK(runs.size() == 2);
     check_run(runs[0], 0, 0, 2, -1.0);
     check_run(runs[1], 2, 7, 2, 1.0);
 }
 
-TEST(runs_of_a_class_in_the_middle_of_one_segment) {
-    const auto runs = runs_of({.segments = {{0, 10}}, .positive = {4, 6}});
+TEST(runs_of_a_class_in_the_middle) {
+    const auto runs = runs_of({{{0, 4, -1.0}, {4, 6, 1.0}, {6, 10, -1.0}}});
     CHECK(runs.size() == 3);
     check_run(runs[0], 0, 0, 4, -1.0);
     check_run(runs[1], 4, 4, 2, 1.0);
     check_run(runs[2], 6, 6, 4, -1.0);
 }
 
-TEST(runs_leave_out_what_is_empty) {
-    CHECK(runs_of({.segments = {{0, 3}}, .positive = {0, 3}}).size() == 1);
-    CHECK(runs_of({.segments = {{0, 3}}, .positive = {5, 8}}).size() == 1);
-    CHECK(runs_of({.segments = {{0, 3}, {3, 3}}, .positive = {0, 1}}).size() == 2);
+TEST(the_size_of_a_problem_is_that_of_its_ranges) {
     CHECK(runs_of({}).empty());
-    CHECK(BinaryProblem{.segments = {{10, 13}, {20, 25}}, .positive = {10, 13}}.size() == 8);
+    CHECK(BinaryProblem{{{10, 13, 1.0}, {20, 25, -1.0}}}.size() == 8);
+}
+
+TEST(problems_are_read_from_a_table) {
+    const std::vector<Index> table{0, 0, 3, 1, 0, 5, 9, -1, 1, 2, 3, -1, 1, 3, 5, 1, 1, 5, 6, -1};
+    const auto problems = problems_from(table);
+    CHECK(problems.size() == 2);
+    CHECK((problems[0].ranges == std::vector<SignedRange>{{0, 3, 1.0}, {5, 9, -1.0}}));
+    CHECK((problems[1].ranges == std::vector<SignedRange>{{2, 3, -1.0}, {3, 5, 1.0}, {5, 6, -1.0}}));
+    CHECK(problems_from({}).empty());
+    check_within(problems, 9);
+    CHECK_THROWS(std::invalid_argument, "problem 0: its ranges go beyond", check_within(problems, 8));
+}
+
+TEST(a_table_that_is_not_sound_is_refused_by_row) {
+    const auto read = [](std::vector<Index> table) { static_cast<void>(problems_from(table)); };
+    CHECK_THROWS(std::invalid_argument, "row 0: problems must be numbered", read({1, 0, 3, 1, 1, 3, 6, -1}));
+    CHECK_THROWS(std::invalid_argument, "row 2: problems must be numbered",
+                 read({0, 0, 3, 1, 0, 3, 6, -1, 2, 0, 3, 1, 2, 3, 6, -1}));
+    CHECK_THROWS(std::invalid_argument, "row 1: the sign must be", read({0, 0, 3, 1, 0, 3, 6, 0}));
+    CHECK_THROWS(std::invalid_argument, "row 1: the ranges of a problem", read({0, 0, 3, 1, 0, 2, 6, -1}));
+    CHECK_THROWS(std::invalid_argument, "row 0: the ranges of a problem", read({0, 3, 3, 1, 0, 3, 6, -1}));
+    CHECK_THROWS(std::invalid_argument, "row 0: the ranges of a problem", read({0, -1, 3, 1, 0, 3, 6, -1}));
+    CHECK_THROWS(std::invalid_argument, "problem 1: there must be examples of both signs",
+                 read({0, 0, 3, 1, 0, 3, 6, -1, 1, 0, 3, 1, 1, 3, 6, 1}));
+}
+
+TEST(pairs_keep_their_classes_apart_and_other_problems_their_neighbours_together) {
+    const BinaryProblem pair{{{0, 3, 1.0}, {3, 6, -1.0}}}, other{{{0, 3, 1.0}, {6, 9, -1.0}}};
+    const BinaryProblem first{{{0, 3, 1.0}, {3, 9, -1.0}}}, second{{{0, 3, -1.0}, {3, 6, 1.0}, {6, 9, -1.0}}};
+    const BinaryProblem code{{{0, 3, -1.0}, {3, 6, 1.0}, {9, 12, -1.0}}};
+    using Segments = std::vector<std::vector<Range>>;
+    CHECK((segments_of(std::vector{pair, other}, 12) == Segments{{{0, 3}, {3, 6}}, {{0, 3}, {6, 9}}}));
+    CHECK((segments_of(std::vector{pair}, 12) == Segments{{{0, 3}, {3, 6}}}));
+    CHECK((segments_of(std::vector{first, second}, 12) == Segments{{{0, 9}}, {{0, 9}}}));
+    CHECK((segments_of(std::vector{pair}, 6) == Segments{{{0, 6}}}));
+    CHECK((segments_of(std::vector{code, pair}, 12) == Segments{{{0, 6}, {9, 12}}, {{0, 3}, {3, 6}}}));
 }
 
 TEST(a_known_optimum_has_no_violation_and_no_gap) {
@@ -105,15 +140,15 @@ TEST(the_intercept_without_free_variables_is_the_middle) {
 
 TEST(the_intercept_of_one_class_is_finite) {
     // Nothing may fall, so one side of the interval is infinite and the other decides.
-    const auto runs = runs_of({.segments = {{0, 3}}, .positive = {0, 3}});
+    const auto runs = runs_of({{{0, 3, 1.0}}});
     const std::vector<double> upper(3, 1.0);
     CHECK(intercept(runs, {{0, 0, 0}, {-1, -1, -1}}, upper) == 1.0);
-    const auto negative = runs_of({.segments = {{0, 3}}, .positive = {0, 0}});
+    const auto negative = runs_of({{{0, 3, -1.0}}});
     CHECK(intercept(negative, {{0, 0, 0}, {1, 1, 1}}, upper) == -1.0);
 }
 
 TEST(bounds_belong_to_the_engine_numbering) {
-    const auto runs = runs_of({.segments = {{2, 3}, {5, 6}}, .positive = {2, 3}});
+    const auto runs = runs_of({{{2, 3, 1.0}, {5, 6, -1.0}}});
     const std::vector<double> upper{9, 9, 0.5, 9, 9, 2.0};
     // Local variable 0 is example 2 with C = 0.5: at its bound. Local variable 1 is example 5 with C = 2:
     // free.

@@ -5,6 +5,7 @@
 #include "plain_losses.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/weston_watkins.hpp"
+#include "solver/violations.hpp"
 
 using namespace polymargin;
 using fixtures::Random;
@@ -141,9 +142,10 @@ std::vector<double> violations_of(const auto& core, std::span<const Row> rows) {
         bounds[i] = rows[i].example.bound;
     }
     std::vector<double> out(count + 1, -7.0);
-    core.violations({ClassMajor<const double>{gradient.data(), k, stride}.from(3),
-                     ClassMajor<const double>{beta.data(), k, stride}.from(3), labels.data(), bounds.data(), count},
-                    out.data());
+    measure_violations(core,
+                       {ClassMajor<const double>{gradient.data(), k, stride}.from(3),
+                        ClassMajor<const double>{beta.data(), k, stride}.from(3), labels.data(), bounds.data(), count},
+                       out.data());
     CHECK(out.back() == -7.0);
     out.pop_back();
     return out;
@@ -301,7 +303,7 @@ TEST(violations_of_strips) {
 TEST(losses_and_margins) {
     Random random(210);
     for_losses([&](const auto& core, const plain::Loss& loss) {
-        CHECK(core.offset(true) == -loss.margin && core.offset(false) == 0.0);
+        CHECK(core.offsets(3)[3] == -loss.margin && core.offsets(3)[2] == 0.0);
         for (int repeat = 0; repeat < 1000; ++repeat) {
             const Index k = 2 + random.below(29), label = random.below(k);
             std::vector<double> scores(k);
@@ -353,7 +355,7 @@ TEST(full_rows_stay_full) {
     }
 }
 
-TEST(exchanges_span_the_face) {
+TEST(directions_span_the_face) {
     Random random(212);
     for_losses([&](const auto& core, const plain::Loss& loss) {
         for (int repeat = 0; repeat < 2000; ++repeat) {
@@ -365,25 +367,25 @@ TEST(exchanges_span_the_face) {
             }
             const bool full = row.beta[label] >= plain::Loss::times(loss.most, bound);
             if (full) dimension = std::max<Index>(0, dimension - 1);
-            const auto exchanges = core.exchanges(row.beta, row.example);
-            CHECK(std::ssize(exchanges) == dimension);
-            CHECK(core.at_rest(row.beta, row.example) == exchanges.empty());
+            const auto directions = core.directions(row.beta, row.example);
+            CHECK(std::ssize(directions) == dimension);
+            CHECK(core.at_vertex(row.beta, row.example) == directions.empty());
             std::vector<char> gives(row.classes(), 0);
-            for (const auto& [gains, loses] : exchanges) {
-                CHECK(gains != loses && gains == exchanges[0].gains && !gives[loses]);  // a star: independent
+            for (const auto& [gains, loses] : directions) {
+                CHECK(gains != loses && gains == directions[0].gains && !gives[loses]);  // a star: independent
                 gives[loses] = 1;
                 std::vector<double> change(row.classes(), 0.0);
                 change[gains] = 1.0;
                 change[loses] = -1.0;
-                CHECK(core.room(row.beta, change, row.example) > 0.0);
+                CHECK(core.max_step(row.beta, change, row.example) > 0.0);
                 std::swap(change[gains], change[loses]);
-                CHECK(core.room(row.beta, change, row.example) > 0.0);
+                CHECK(core.max_step(row.beta, change, row.example) > 0.0);
             }
         }
     });
 }
 
-TEST(room_is_as_far_as_a_row_can_go) {
+TEST(the_max_step_is_as_far_as_a_row_can_go) {
     Random random(213);
     for_losses([&](const auto& core, const plain::Loss& loss) {
         for (int repeat = 0; repeat < 2000; ++repeat) {
@@ -398,7 +400,7 @@ TEST(room_is_as_far_as_a_row_can_go) {
                 length = std::max(length, std::abs(change[m]));
             }
             if (length == 0.0) continue;
-            const double room = core.room(row.beta, change, row.example);
+            const double room = core.max_step(row.beta, change, row.example);
             CHECK(room >= 1.0 - 1e-9);
             const auto excess = [&](double share) {
                 double worst = 0.0;

@@ -78,7 +78,8 @@ TEST(one_vs_rest_rows_by_their_definitions) {
     Random random(322);
     const OneVsRest core;
     const plain::OneVsRest loss;
-    CHECK(core.offset(true) == -1.0 && core.offset(false) == 1.0 && !OneVsRest::kCoupled);
+    CHECK(core.offsets(2)[2] == -1.0 && core.offsets(2)[1] == 1.0 && core.offsets(-1)[0] == 1.0);
+    CHECK(!OneVsRest::kRowsSumToZero && !OneVsRest::kConjugate && SeparableLoss<OneVsRest>);
     for (int repeat = 0; repeat < 2000; ++repeat) {
         Row row(random);
         const auto& [label, bound] = row.example;
@@ -90,7 +91,7 @@ TEST(one_vs_rest_rows_by_their_definitions) {
             CHECK(core.may_fall(b, m == label, bound) == (b > row.low(m)));
             corner = corner && (b == row.low(m) || b == row.high(m));
         }
-        CHECK(core.at_rest(row.beta, row.example) == corner);
+        CHECK(core.at_vertex(row.beta, row.example) == corner);
         const std::vector<double> before = row.beta;
         core.make_feasible(row.example, row.beta);
         CHECK(row.beta == before);

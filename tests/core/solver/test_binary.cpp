@@ -85,6 +85,48 @@ Data tiny(Index per_class) {
     return Data(2, per_class, 1.0, 82);
 }
 
+/// The classes, each with its square in the store.
+template <class Real>
+std::vector<BinaryResult> solve_on_squares(const Data& data, std::span<const BinaryProblem> problems,
+                                           const BinarySettings& settings, int threads = 1,
+                                           std::span<const BinaryStart> starts = {}) {
+    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), kAmple, threads, kPatience);
+    std::vector<Range> classes;
+    for (Index m = 0; m < data.classes; ++m) classes.push_back({m * data.per_class, (m + 1) * data.per_class});
+    bench.store.compute_squares(classes);
+    const Index before = bench.store.evaluations();
+    auto results = solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control, starts);
+    CHECK(bench.control.progress().done == static_cast<Index>(problems.size()));
+    CHECK(bench.store.evaluations() > before);  // the rows between the classes count too
+    return results;
+}
+
+template <class Real>
+void check_squares_against_rows() {
+    const Data data(4, 80, 2.0, 102);
+    const auto pairs = audit::all_pairs(4, 80);
+    for (const Index working_set : {16, 512}) {
+        const BinarySettings settings{.working_set = working_set};
+        const auto squares = solve_on_squares<Real>(data, pairs, settings);
+        const auto rows = solve<Real>(data, pairs, settings);
+        check_all<Real>(data, pairs, squares, 1e-3);
+        for (std::size_t p = 0; p < pairs.size(); ++p) {
+            const double dual = rows[p].objectives.dual;
+            CHECK_CLOSE(squares[p].objectives.dual, dual, 1e-4 * dual);
+            CHECK_CLOSE(squares[p].objectives.primal, rows[p].objectives.primal, 1e-3 * dual);
+        }
+    }
+}
+
+/// Signs of classes, 0 for those that take no part, as a problem of one range for each class that does.
+BinaryProblem coded(std::span<const int> code, Index per_class) {
+    BinaryProblem problem;
+    for (Index m = 0; m < std::ssize(code); ++m) {
+        if (code[m] != 0) problem.ranges.push_back({m * per_class, (m + 1) * per_class, static_cast<double>(code[m])});
+    }
+    return problem;
+}
+
 }  // namespace
 
 TEST(random_problems_are_solved_in_single_precision) {
@@ -110,7 +152,7 @@ TEST(tight_tolerances_close_the_gap) {
 TEST(a_known_optimum_is_found) {
     Random random(84);
     const KnownOptimum known(60, random);
-    const BinaryProblem problem{.segments = {{0, 120}}, .positive = {0, 60}};
+    const BinaryProblem problem = audit::pair({0, 60}, {60, 120});
     Workbench<double> bench({.type = KernelType::precomputed}, known.gram.precomputed(), fixtures::identity(120),
                             kAmple, 1, kPatience);
     const BinarySettings settings{.tolerance = 1e-9, .working_set = 32};
@@ -134,15 +176,60 @@ TEST(many_problems_share_one_store) {
 
 TEST(a_class_may_lie_in_the_middle_or_come_second) {
     const Data data(3, 50, 1.0, 86);
-    const std::vector<BinaryProblem> problems{{.segments = {{0, 150}}, .positive = {50, 100}},
-                                              {.segments = {{0, 50}, {100, 150}}, .positive = {100, 150}}};
+    const std::vector<BinaryProblem> problems{audit::against_rest({50, 100}, {0, 150}),
+                                              {{{0, 50, -1.0}, {100, 150, 1.0}}}};
     check_all<double>(data, problems, solve<double>(data, problems, {}), 1e-3);
+}
+
+TEST(many_signed_ranges_are_two_when_the_examples_are_sorted_by_sign) {
+    const Index per = 30;
+    const Data data(8, per, 2.0, 97);
+    const std::vector<std::vector<int>> codes{{1, -1, 1, -1, 1, -1, 1, -1},
+                                              {1, 0, -1, 0, 1, 0, -1, 1},
+                                              {0, 1, 1, -1, 0, -1, 1, 0},
+                                              {1, 0, 0, 0, 0, 0, 0, -1}};
+    std::vector<BinaryProblem> problems;
+    std::vector<double> expected;
+    for (const auto& code : codes) {
+        problems.push_back(coded(code, per));
+        std::vector<Index> order;
+        Index positive = 0;
+        for (const int sign : {1, -1}) {
+            for (Index g = 0; g < data.x.rows; ++g) {
+                if (code[g / per] == sign) order.push_back(g);
+            }
+            if (sign > 0) positive = std::ssize(order);
+        }
+        std::vector<double> bounds;
+        for (const Index g : order) bounds.push_back(data.upper[g]);
+        Workbench<double> bench(kRbf, data.x.dense(), order, kAmple, 1, kPatience);
+        const BinaryProblem sorted = audit::pair({0, positive}, {positive, std::ssize(order)});
+        expected.push_back(
+            solve_binary<double>(std::span(&sorted, 1), bounds, bench.store, {.tolerance = 1e-8}, bench.control)[0]
+                .objectives.dual);
+    }
+    const BinarySettings settings{.tolerance = 1e-8, .working_set = 48};
+    const Index tight = 300 * 240 * static_cast<Index>(sizeof(double));
+    const std::vector<std::vector<BinaryResult>> answers{
+        solve<double>(data, problems, settings), solve<double>(data, problems, settings, tight),
+        solve<double>(data, problems, settings, kAmple, 2, true), solve_on_squares<double>(data, problems, settings)};
+    for (const auto& results : answers) {
+        check_all<double>(data, problems, results, 1e-8);
+        for (std::size_t p = 0; p < problems.size(); ++p) {
+            CHECK_CLOSE(results[p].objectives.dual, expected[p], 1e-9 * expected[p]);
+        }
+    }
+    for (std::size_t p = 0; p < problems.size(); ++p) {  // a start from the answer ends there
+        const std::vector<BinaryStart> start{{answers[0][p].support, answers[0][p].beta}};
+        const auto again = solve<double>(data, std::span(&problems[p], 1), settings, kAmple, 1, false, start)[0];
+        CHECK_CLOSE(again.objectives.dual, expected[p], 1e-9 * expected[p]);
+        CHECK(again.iterations <= 10);
+    }
 }
 
 TEST(unbalanced_classes) {
     const Data data(2, 100, 1.0, 87);
-    const std::vector<BinaryProblem> problems{{.segments = {{0, 200}}, .positive = {0, 1}},
-                                              {.segments = {{97, 200}}, .positive = {97, 100}}};
+    const std::vector<BinaryProblem> problems{audit::pair({0, 1}, {1, 200}), audit::pair({97, 100}, {100, 200})};
     // Tables are shared by where a segment begins, so the two are solved apart.
     for (const auto& problem : problems) {
         check_all<double>(data, std::span(&problem, 1), solve<double>(data, std::span(&problem, 1), {}), 1e-3);
@@ -159,7 +246,7 @@ TEST(very_small_problems) {
 
 TEST(one_class_alone_is_already_solved) {
     const Data data = tiny(5);
-    const BinaryProblem problem{.segments = {{0, 5}}, .positive = {0, 5}};
+    const BinaryProblem problem{{{0, 5, 1.0}}};
     const auto result = solve<double>(data, std::span(&problem, 1), {})[0];
     CHECK(result.status == Status::converged && result.support.empty() && result.iterations == 0);
     CHECK(result.intercept == 1.0);
@@ -353,43 +440,6 @@ TEST(without_the_whole_matrix_nothing_is_polished) {
     const Index budget = 26 * 2 * padded<double>(150) * 8;
     check_all<double>(data, pairs, solve<double>(data, pairs, settings, budget), 1e-3);
 }
-
-namespace {
-
-/// The classes, each with its square in the store.
-template <class Real>
-std::vector<BinaryResult> solve_on_squares(const Data& data, std::span<const BinaryProblem> problems,
-                                           const BinarySettings& settings, int threads = 1,
-                                           std::span<const BinaryStart> starts = {}) {
-    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), kAmple, threads, kPatience);
-    std::vector<Range> classes;
-    for (Index m = 0; m < data.classes; ++m) classes.push_back({m * data.per_class, (m + 1) * data.per_class});
-    bench.store.compute_squares(classes);
-    const Index before = bench.store.evaluations();
-    auto results = solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control, starts);
-    CHECK(bench.control.progress().done == static_cast<Index>(problems.size()));
-    CHECK(bench.store.evaluations() > before);  // the rows between the classes count too
-    return results;
-}
-
-template <class Real>
-void check_squares_against_rows() {
-    const Data data(4, 80, 2.0, 102);
-    const auto pairs = audit::all_pairs(4, 80);
-    for (const Index working_set : {16, 512}) {
-        const BinarySettings settings{.working_set = working_set};
-        const auto squares = solve_on_squares<Real>(data, pairs, settings);
-        const auto rows = solve<Real>(data, pairs, settings);
-        check_all<Real>(data, pairs, squares, 1e-3);
-        for (std::size_t p = 0; p < pairs.size(); ++p) {
-            const double dual = rows[p].objectives.dual;
-            CHECK_CLOSE(squares[p].objectives.dual, dual, 1e-4 * dual);
-            CHECK_CLOSE(squares[p].objectives.primal, rows[p].objectives.primal, 1e-3 * dual);
-        }
-    }
-}
-
-}  // namespace
 
 TEST(pairs_solved_apart_are_solved_as_well) {
     check_squares_against_rows<float>();

@@ -27,9 +27,10 @@ constexpr double kRounding = std::is_same_v<Real, float> ? 2e-4 : 1e-9;
 /// A loss that the core does not know: the sum of the two largest shortfalls of the margin 1.5.
 class TwoWorst {
   public:
-    static constexpr bool kCoupled = true;
+    static constexpr bool kRowsSumToZero = true;
+    static constexpr bool kConjugate = false;
 
-    [[nodiscard]] double offset(bool own) const { return own ? -kMargin : 0.0; }
+    [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -kMargin, .others = 0.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const {
         double first = 0.0, second = 0.0;
         for (Index m = 0; m < std::ssize(scores); ++m) {
@@ -45,18 +46,7 @@ class TwoWorst {
     }
     [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? 2 * bound : 0.0); }
     [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return own || b > -bound; }
-    void violations(const ExampleStrip& strip, double* out) const {
-        for (Index i = 0; i < strip.count; ++i) {
-            double highest = -kInfinity, lowest = kInfinity;
-            for (Index m = 0; m < strip.gradient.classes; ++m) {
-                const double g = strip.gradient.at(m, i), b = strip.beta.at(m, i);
-                const bool own = m == strip.labels[i];
-                if (may_fall(b, own, strip.bounds[i])) highest = std::max(highest, g);
-                if (may_grow(b, own, strip.bounds[i])) lowest = std::min(lowest, g);
-            }
-            out[i] = std::max(0.0, highest - lowest);
-        }
-    }
+    [[nodiscard]] double violation(const RowExtremes& row) const { return row.highest - row.lowest; }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
         const RowLimits limits{.largest = example.bound, .most = 2 * example.bound};
@@ -73,11 +63,11 @@ class TwoWorst {
         }
         beta[example.label] = full && sum >= most * (1.0 - 1e-14) ? most : std::min(sum, most);
     }
-    [[nodiscard]] bool at_rest(std::span<const double> beta, const Example& example) const {
-        return exchanges(beta, example).empty();
+    [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const {
+        return directions(beta, example).empty();
     }
-    [[nodiscard]] std::vector<Exchange> exchanges(std::span<const double> beta, const Example& example) const {
-        std::vector<Exchange> free;
+    [[nodiscard]] std::vector<Direction> directions(std::span<const double> beta, const Example& example) const {
+        std::vector<Direction> free;
         Index partner = may_grow(beta[example.label], true, example.bound) ? example.label : -1;
         for (Index m = 0; m < std::ssize(beta); ++m) {
             if (m == example.label || !(beta[m] < 0.0) || !(beta[m] > -example.bound)) continue;
@@ -86,8 +76,8 @@ class TwoWorst {
         }
         return free;
     }
-    [[nodiscard]] double room(std::span<const double> beta, std::span<const double> change,
-                              const Example& example) const {
+    [[nodiscard]] double max_step(std::span<const double> beta, std::span<const double> change,
+                                  const Example& example) const {
         double share = kInfinity;
         for (Index m = 0; m < std::ssize(beta); ++m) {
             const bool own = m == example.label;

@@ -42,7 +42,7 @@ void fill(ExampleBlock<Real>& block, const Loss& loss, const Problem& problem) {
         for (Index u = 0; u < problem.size(); ++u) block.kernel(s)[u] = static_cast<Real>(problem.gram.at(s, u));
         std::ranges::fill(block.row(s), 0.0);
         block.load(loss, s, {problem.labels[s], problem.bounds[s]},
-                   [&](Index m) { return loss.offset(m == problem.labels[s]); });
+                   [&](Index m) { return loss.offsets(problem.labels[s])[m]; });
     }
 }
 

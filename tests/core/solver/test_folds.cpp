@@ -59,7 +59,7 @@ std::vector<BinaryResult> solve(const Data& data, std::span<const BinaryProblem>
 
 std::vector<Index> members(const BinaryProblem& problem) {
     std::vector<Index> all;
-    for (const Range s : problem.segments) {
+    for (const SignedRange& s : problem.ranges) {
         for (Index g = s.begin; g < s.end; ++g) all.push_back(g);
     }
     return all;
@@ -75,13 +75,13 @@ double value(const Matrix& gram, const BinaryResult& result, Index g) {
 /// The problem solved without the examples of a fold: they are not in it at all.
 BinaryResult solved_without(const Data& data, const BinaryProblem& problem, Index fold) {
     std::vector<Index> left;
-    BinaryProblem rest;
+    Index positive = 0;
     for (const Index g : members(problem)) {
         if (data.fold[g] == fold) continue;
-        if (problem.positive.contains(g)) ++rest.positive.end;
+        if (problem.ranges[0].range().contains(g)) ++positive;  // those of a pair come first
         left.push_back(g);
     }
-    rest.segments = {{0, std::ssize(left)}};
+    const BinaryProblem rest = audit::pair({0, positive}, {positive, std::ssize(left)});
     Workbench<double> bench(kRbf, data.x.dense(), left, kAmple, 1, kPatience);
     std::vector<double> upper;
     for (const Index g : left) upper.push_back(data.upper[g]);
@@ -95,9 +95,9 @@ BinaryResult solved_without(const Data& data, const BinaryProblem& problem, Inde
 
 TEST(a_fold_is_left_out_by_bounds_of_zero) {
     const Folds folds({1, -1, 0, 1}, std::vector<double>{2.0, 3.0, 4.0, 5.0});
-    CHECK(folds.upper.size() == 2);
-    CHECK((folds.upper[0] == std::vector<double>{2.0, 3.0, 0.0, 5.0}));
-    CHECK((folds.upper[1] == std::vector<double>{0.0, 3.0, 4.0, 0.0}));
+    CHECK(folds.cost_bounds.size() == 2);
+    CHECK((folds.cost_bounds[0] == std::vector<double>{2.0, 3.0, 0.0, 5.0}));
+    CHECK((folds.cost_bounds[1] == std::vector<double>{0.0, 3.0, 4.0, 0.0}));
     CHECK_THROWS(std::invalid_argument, "every example needs a fold", Folds({0}, std::vector<double>{1.0, 1.0}));
 }
 

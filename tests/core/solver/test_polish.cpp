@@ -48,7 +48,7 @@ TEST(polish_finds_a_known_optimum) {
     Random random(111);
     for (const Index half : {6, 30}) {
         const KnownOptimum known(half, random);
-        const auto runs = runs_of({.segments = {{0, 2 * half}}, .positive = {0, half}});
+        const auto runs = runs_of({{{0, half, 1.0}, {half, 2 * half, -1.0}}});
         BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
         CHECK(violation(runs, state, known.upper).size() > 1e-3);
         polish(runs, known.upper, state, kernel_of(known.gram, state), plain::blas());
@@ -74,7 +74,7 @@ TEST(polish_with_equal_examples) {
         beta[i] = start[once(i)] / 2;
         for (Index j = 0; j < 48; ++j) gram.at(i, j) = known.gram.at(once(i), once(j));
     }
-    const auto runs = runs_of({.segments = {{0, 48}}, .positive = {0, 24}});
+    const auto runs = runs_of({{{0, 24, 1.0}, {24, 48, -1.0}}});
     BinaryState state = state_at(gram, sign, beta);
     polish(runs, upper, state, kernel_of(gram, state), plain::blas());
     CHECK(violation(runs, state, upper).size() <= 1e-11);
@@ -84,7 +84,7 @@ TEST(polish_with_equal_examples) {
 TEST(polish_leaves_large_problems_as_they_are) {
     Random random(113);
     const KnownOptimum known(30, random);
-    const auto runs = runs_of({.segments = {{0, 60}}, .positive = {0, 30}});
+    const auto runs = runs_of({{{0, 30, 1.0}, {30, 60, -1.0}}});
     BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
     const BinaryState before = state;
     polish(runs, known.upper, state, kernel_of(known.gram, state), plain::blas(), 5);
@@ -97,7 +97,7 @@ TEST(polish_keeps_the_better_of_two_states) {
     for (int repeat = 0; repeat < 20; ++repeat) {
         KnownOptimum known(9, random);
         for (Index i = 0; i < 18; ++i) known.gram.at(i, i) -= 1.5;
-        const auto runs = runs_of({.segments = {{0, 18}}, .positive = {0, 9}});
+        const auto runs = runs_of({{{0, 9, 1.0}, {9, 18, -1.0}}});
         BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
         const double before = violation(runs, state, known.upper).size();
         polish(runs, known.upper, state, kernel_of(known.gram, state), plain::blas());

@@ -35,7 +35,7 @@ struct Bench {
           weight(w),
           pool(threads),
           rows(data, p.order, {}),
-          solver(loss, p.labels, p.upper, p.classes, rows, w, false, blas, pool, control) {}
+          solver(loss, p.labels, p.upper, p.classes, rows, w, false, {}, blas, pool, control) {}
 
     Status run(double gap, Index max_visits = -1) {
         solver.start(Coefficients(problem.size()), {});
@@ -73,7 +73,7 @@ struct Bench {
             for (Index i = 0; i < problem.size(); ++i) {
                 const double b = all[i * problem.classes + m];
                 column += b;
-                sum -= loss.offset(m == problem.labels[i]) * b;
+                sum -= loss.offsets(problem.labels[i])[m] * b;
             }
             sum -= 0.5 * weight * column * column;
         }

@@ -1,0 +1,41 @@
+#include "machine/train_linear.hpp"
+#include "records.hpp"
+
+namespace polymargin::bindings {
+namespace {
+
+/// One exact step, so that it can be held against a generic solver.
+std::optional<Owned<double>> bound_step(const AnyLoss& loss, const Vector<double>& gradient, double curvature,
+                                        Index label, double bound, const Vector<double>& row) {
+    if (gradient.size() != row.size() || label < 0 || label >= static_cast<Index>(row.size())) {
+        throw std::invalid_argument("gradient and row must have a number for each class, and label must be one");
+    }
+    std::vector<double> beta = copied(row);
+    const auto step = [&](const auto& any) { return any.step(as_span(gradient), curvature, {label, bound}, beta); };
+    return std::visit(step, loss) ? std::optional(owned(std::move(beta))) : std::nullopt;
+}
+
+}  // namespace
+
+void bind_losses(nb::module_& m) {
+    nb::enum_<Status>(m, "Status", "Why a solver stopped.")
+        .value("converged", Status::converged, "It found what was asked for.")
+        .value("max_iter", Status::max_iterations)
+        .value("time_limit", Status::time_limit)
+        .value("stopped", Status::stopped, "Whoever waits asked for it.")
+        .value("precision", Status::precision, "Rounding hides what is left.")
+        .value("unbounded", Status::unbounded, "The hard margin does not exist.");
+    nb::enum_<BiasKind>(m, "Bias", "What the scores have besides the weights.")
+        .value("none", BiasKind::none)
+        .value("regularized", BiasKind::regularized, "Part of the weights: the kernel is K + 1.")
+        .value("free", BiasKind::free);
+    nb::class_<WestonWatkins>(m, "WestonWatkins", "sum_{m != y} max(0, margin - (s_y - s_m))")
+        .def(nb::init<double>(), nb::arg("margin") = 2.0);
+    nb::class_<CrammerSinger>(m, "CrammerSinger", "max_m (s_m + [m != y]) - s_y").def(nb::init<>());
+    nb::class_<OneVsRest>(m, "OneVsRest", "sum_m max(0, 1 - (+-1) s_m), plus for m = y").def(nb::init<>());
+    m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("gradient"), nb::arg("curvature"), nb::arg("label"),
+          nb::arg("bound"), nb::arg("row"),
+          "Return the row of one example that is best while all others stay; None if there is no best one.");
+}
+
+}  // namespace polymargin::bindings

@@ -1,0 +1,147 @@
+#include "machine/train_binary.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace polymargin {
+namespace {
+
+constexpr Index kFewFeatures = 64;
+
+/// Up to how many of `all` examples the whole kernel matrix is computed up front: pairs of classes need few of its
+/// rows, problems that have all examples, or many classes, most.
+Index whole_limit(std::span<const BinaryProblem> problems, Index all) {
+    const bool share_most =
+        problems.size() > 1 && (problems.front().size() == all || problems.front().ranges.size() > 2);
+    return share_most ? kWholeLimit : kSmallProblem;
+}
+
+/// The segments of all problems, each once.
+std::vector<Range> distinct(std::span<const std::vector<Range>> segments) {
+    std::vector<Range> all;
+    for (const auto& own : segments) all.insert(all.end(), own.begin(), own.end());
+    std::ranges::sort(all, {}, [](Range r) { return std::pair(r.begin, r.end); });
+    const auto repeated = std::ranges::unique(all);
+    all.erase(repeated.begin(), repeated.end());
+    return all;
+}
+
+/// Whether pairs are to be solved apart: most rows of a class are then needed by one pair or another, which long
+/// classes do not have, and there must be room for the matrix of each class and, for as many threads as there may be,
+/// that of a pair.
+template <class Real>
+bool pairs_fit(std::span<const std::vector<Range>> segments, std::span<const Range> classes, Index budget) {
+    Index squares = 0, largest = 0;
+    for (const Range c : classes) squares += GramStore<Real>::square_bytes(c.size());
+    for (const auto& own : segments) {
+        if (own.size() != 2 || own[0].size() + own[1].size() > kLongRow) return false;
+        largest = std::max(largest, PrivateRows<Real>::bytes(own[0], own[1]));
+    }
+    return squares + kMostApart * largest <= budget;
+}
+
+/// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What
+/// earlier problems left is used, and given up when it is in the way.
+template <class Real>
+void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
+    const Index n = store.size();
+    if (store.whole()) return;
+    if (n <= whole_limit(problems, n) && GramStore<Real>::square_bytes(n) <= store.budget()) {
+        store.clear();
+        return store.compute_whole();
+    }
+    if (store.holds_rows()) return;
+    const auto segments = segments_of(problems, n);
+    auto classes = distinct(segments);
+    std::erase_if(classes, [&](Range c) { return store.has_square(c); });
+    if (pairs_fit<Real>(segments, classes, store.unused_bytes())) {
+        if (!classes.empty()) store.compute_squares(classes);
+    } else {
+        store.clear();  // rows need the whole budget
+    }
+}
+
+template <class Real>
+BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const BinaryFamily& family, const Blas& blas,
+                      Control& control) {
+    const Index n = points.size(), before = store.evaluations();
+    BinarySettings settings = family.settings;
+    settings.jump = &blas;
+    // The products of few features cost little however few rows are computed together. Long rows are then better asked
+    // for few at a time: the choice of the next ones knows more.
+    if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
+    prepare(store, family.problems);
+    if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
+    if (store.whole()) settings.entrants_of_long_rows = settings.entrants;  // rows cost nothing more
+    std::optional<Folds> folds;
+    if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.cost_bounds);
+    settings.paths = family.paths;
+    BinaryReport report;
+    report.results = solve_binary<Real>(family.problems, family.cost_bounds, store, settings, control, family.starts);
+    report.evaluations = store.evaluations() - before;
+    report.single_precision = std::is_same_v<Real, float>;
+    report.whole_matrix = store.whole();
+    return report;
+}
+
+/// Throw std::invalid_argument unless the family fits together and the session is exact enough for it.
+void check(const KernelSession& session, const BinaryFamily& family) {
+    if (!family.paths.empty() && !family.folds.empty()) throw std::invalid_argument("either folds or paths of costs");
+    if (family.paths.empty()) session.check(family.cost_bounds, family.settings.tolerance);
+    for (const CostPath& path : family.paths) session.check(path.cost_bounds.back(), family.settings.tolerance);
+    check_within(family.problems, std::ssize(session.training().order));
+    if (!family.starts.empty() && (!family.paths.empty() || family.starts.size() != family.problems.size())) {
+        throw std::invalid_argument("there must be a start for each problem, and none with paths of costs");
+    }
+}
+
+}  // namespace
+
+std::vector<BinaryStart> starts_from(std::span<const Index> starts, std::span<const Index> support,
+                                     std::span<const double> beta) {
+    if (starts.empty() || starts.front() != 0 || !std::ranges::is_sorted(starts) || support.size() != beta.size() ||
+        starts.back() != std::ssize(beta)) {
+        throw std::invalid_argument(
+            "starts must ascend from 0 to the number of coefficients, one for each example named");
+    }
+    std::vector<BinaryStart> made(starts.size() - 1);
+    for (std::size_t p = 0; p < made.size(); ++p) {
+        made[p].support.assign(support.begin() + starts[p], support.begin() + starts[p + 1]);
+        made[p].beta.assign(beta.begin() + starts[p], beta.begin() + starts[p + 1]);
+    }
+    return made;
+}
+
+BinaryColumns side_by_side(std::span<const BinaryResult> results) {
+    BinaryColumns all;
+    all.starts.push_back(0);
+    for (const BinaryResult& r : results) {
+        all.support.insert(all.support.end(), r.support.begin(), r.support.end());
+        all.beta.insert(all.beta.end(), r.beta.begin(), r.beta.end());
+        all.held_out.insert(all.held_out.end(), r.held_out.begin(), r.held_out.end());
+        all.starts.push_back(std::ssize(all.support));
+        all.intercept.push_back(r.intercept);
+        all.primal.push_back(r.objectives.primal);
+        all.dual.push_back(r.objectives.dual);
+        all.violation.push_back(r.violation);
+        all.iterations.push_back(r.iterations);
+        all.status.push_back(r.status);
+    }
+    return all;
+}
+
+BinaryReport train_binary(KernelSession& session, const BinaryFamily& family, Control& control) {
+    check(session, family);
+    return session.run(control, [&](auto& store, const auto& points) {
+        return solve_on(store, points, family, session.blas(), control);
+    });
+}
+
+BinaryReport train_binary(const BinaryRequest& request, const Blas& blas, Control& control) {
+    KernelSession session(request, Exactness::of(request.cost_bounds, request.settings.tolerance), blas);
+    return train_binary(session, request, control);
+}
+
+}  // namespace polymargin

@@ -1,0 +1,131 @@
+#include "machine/train_joint.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "machine/low_rank_start.hpp"
+
+namespace polymargin {
+namespace {
+
+template <class Loss, class Real>
+JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<Real>& store) {
+    JointReport report;
+    const Index k = problem.classes();
+    const auto beta = problem.beta();
+    for (Index i = 0; i < problem.size(); ++i) {
+        bool used = false;
+        for (Index m = 0; m < k; ++m) used = used || beta.at(m, i) != 0.0;
+        if (!used) continue;
+        report.support.push_back(i);
+        for (Index m = 0; m < k; ++m) report.rows.push_back(beta.at(m, i));
+    }
+    const auto sums = problem.column_sums();
+    const Bias& bias = problem.bias();
+    for (Index m = 0; m < k; ++m) {
+        const double part = bias.weight > 0.0 ? bias.weight * sums[m] : 0.0;
+        report.intercept.push_back(part + (bias.shift.empty() ? 0.0 : bias.shift[m]));
+    }
+    report.objectives = problem.objectives();
+    report.violation = problem.violation();
+    report.iterations = problem.iterations();
+    report.evaluations = store.evaluations();
+    report.single_precision = std::is_same_v<Real, float>;
+    report.whole_matrix = store.whole();
+    return report;
+}
+
+/// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first.
+template <class Loss, class Real>
+void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance,
+            const PolishSettings& settings) {
+    const Index steps = settings.more_steps * problem.iterations() + settings.few_steps;
+    if (!free_bias) problem.run(settings.tolerance_share * tolerance, steps);
+    JointPolisher<Loss, Real>(problem, blas, free_bias, settings).run();
+}
+
+/// Have the whole matrix if there may be one, else room for as many rows as a working set needs.
+template <class Real>
+void prepare(GramStore<Real>& store, DecompositionSettings& settings) {
+    const Index n = store.size();
+    if (n <= kWholeLimit && GramStore<Real>::square_bytes(n) <= store.budget()) {
+        if (!store.whole()) {
+            store.clear();
+            store.compute_whole();
+        }
+        settings.working_set = std::max(settings.working_set, settings.whole_working_set);
+        settings.entrants = std::max(settings.entrants, settings.whole_entrants);
+    } else {
+        store.clear();  // rows need the whole budget
+        settings.working_set = std::min(settings.working_set, store.capacity(n + 2 * padded<Real>(1)));
+        if (settings.working_set < 2) throw std::invalid_argument("cache_size is too small: not two kernel rows fit");
+    }
+}
+
+template <class Loss, class Real>
+JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore<Real>& store,
+                        const Points<Real>& points, const Blas& blas, Control& control) {
+    const Index before = store.evaluations();
+    const bool free_bias = request.bias == BiasKind::free;
+    DecompositionSettings settings = request.settings;
+    settings.blas = &blas;
+    if (free_bias) settings.gap = 0.0;  // of a proximal step it would say nothing
+    prepare(store, settings);
+    // Whoever limits the steps wants to see what they do.
+    JointStart start{request.start_support, request.start_rows, request.start_bias};
+    if (settings.max_iterations < 0) {
+        if (auto nearer = low_rank_start(request, store, blas, control)) start = std::move(*nearer);
+    }
+    Decomposition<Loss, Real> problem(loss, request.labels, request.cost_bounds, request.classes, store, settings,
+                                      control);
+    if (!start.support.empty()) problem.start_from(start.support, start.rows);
+    const double tolerance = settings.tolerance;
+    Status status = Status::converged;
+    Index bias_steps = 0;
+    bool balanced = true;
+    if (free_bias) {
+        FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())),
+                                  request.free_bias);
+        status = free.run(tolerance, start.bias);
+        bias_steps = free.steps();
+        balanced = free.balanced();
+    } else {
+        if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
+        status = problem.run(tolerance);
+    }
+    if (request.refine && status == Status::converged && store.whole() && store.size() <= kSmallProblem) {
+        polish(problem, blas, free_bias, tolerance, request.polish);
+    }
+    JointReport report = report_of(problem, store);
+    report.evaluations -= before;
+    report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
+    report.bias_steps = bias_steps;
+    // A dual point that is not feasible bounds nothing; the zero point always does.
+    if (!balanced) report.objectives.dual = 0.0;
+    return report;
+}
+
+}  // namespace
+
+JointReport train_joint(KernelSession& session, const JointProblem& problem, Control& control) {
+    session.check(problem.cost_bounds, problem.settings.tolerance);
+    return session.run(control, [&](auto& store, const auto& points) {
+        return std::visit(
+            [&](const auto& loss) -> JointReport {
+                if constexpr (MulticlassLoss<std::decay_t<decltype(loss)>>) {
+                    return solve_joint(problem, loss, store, points, session.blas(), control);
+                } else {
+                    throw std::invalid_argument("the classes of this loss are problems of their own, for `train`");
+                }
+            },
+            problem.loss);
+    });
+}
+
+JointReport train_joint(const JointRequest& request, const Blas& blas, Control& control) {
+    KernelSession session(request, Exactness::of(request.cost_bounds, request.settings.tolerance), blas);
+    return train_joint(session, request, control);
+}
+
+}  // namespace polymargin

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "solver/balance.hpp"
+#include "solver/linear_task.hpp"
+#include "support/buffer.hpp"
+
+namespace polymargin {
+
+/// Newton steps from where the sequential method came to; the coefficients that it holds are used up. `weight` is that
+/// of a bias that is part of the weights, or where a free one starts; `bias` becomes the one that was found, if it is
+/// free. The status is `precision` if these steps do not get there.
+template <NewtonLoss Loss, class Real>
+LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver,
+                                const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
+                                const LinearTools& tools) {
+    const bool free = task.bias == BiasKind::free;
+    const auto evaluated = [&](const Coefficients& coefficients, const PrimalPoint* point) {
+        return evaluate(task.loss, task.problem, coefficients, free ? 0.0 : weight, bias, tools.workers, point);
+    };
+    ProximalNewton<Loss, Real> newton(task.loss, task.problem.labels, task.problem.bounds, task.problem.classes, rows,
+                                      weight, free, task.tuning.newton, tools.blas, *tools.workers.pool, tools.control);
+    const Index left = task.settings.max_visits < 0 ? -1 : task.settings.max_visits - solver.visits();
+    newton.start(solver.take_coefficients(), bias);
+    return_freed_memory();
+    LinearSolution solution;
+    double wanted = task.gap;
+    // What counts is recomputed.
+    for (int attempt = 0; attempt < task.tuning.newton_attempts; ++attempt, wanted *= task.tuning.newton_finer) {
+        solution.status = newton.run(wanted, left);
+        solution.coefficients = newton.coefficients();
+        if (free) solution.coefficients = balanced<Loss>(task.problem, solution.coefficients);
+        const PrimalPoint point = newton.point();
+        if (free) bias = point.bias;
+        solution.state = evaluated(solution.coefficients, &point);
+        if (solution.status != Status::converged || solution.state.gap() <= task.gap) break;
+        solution.status = Status::precision;
+    }
+    solver.count(newton.visits());
+    solution.visits = solver.visits();
+    if (solution.status == Status::converged) return solution;
+    // Stopped somewhere on the way, the weights of the coefficients may be the better ones.
+    LinearState own = evaluated(solution.coefficients, nullptr);
+    if (!(solution.state.objectives.primal <= own.objectives.primal)) solution.state = std::move(own);
+    return solution;
+}
+
+/// Come near by the sequential method and finish by Newton steps.
+template <NewtonLoss Loss, class Real>
+LinearSolution solve_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver,
+                               const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
+                               const LinearTools& tools) {
+    const bool free = task.bias == BiasKind::free;
+    const Status status = solver.run(std::max(task.tuning.near_gap, task.gap), task.tuning.near_loops);
+    if (free) bias.assign(solver.bias().begin(), solver.bias().end());
+    if (status == Status::converged) return finish_by_newton(task, solver, rows, weight, bias, tools);
+    LinearSolution solution;
+    solution.status = status;
+    solution.visits = solver.visits();
+    solution.coefficients = free ? balanced<Loss>(task.problem, solver.coefficients()) : solver.coefficients();
+    solution.state = evaluate(task.loss, task.problem, solution.coefficients, free ? 0.0 : weight, bias, tools.workers);
+    return solution;
+}
+
+}  // namespace polymargin

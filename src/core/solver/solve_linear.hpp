@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "solver/linear_bounded.hpp"
+#include "solver/linear_free_bias.hpp"
+#include "solver/linear_newton.hpp"
+#include "solver/linear_task.hpp"
+
+namespace polymargin {
+
+/// The sequential dual method, with Newton steps at the end where they are possible, for one linear machine.
+template <RowLoss Loss, class Real>
+class LinearSolver {
+  public:
+    LinearSolver(const LinearTask<Loss>& task, const LinearRows<Real>& rows, const LinearTools& tools)
+        : task_(task),
+          rows_(rows),
+          tools_(tools),
+          solver_(task.loss, task.problem.labels, task.problem.bounds, task.problem.classes, rows, task.settings,
+                  tools.control),
+          free_(task.bias == BiasKind::free) {}
+
+    LinearSolution run() {
+        if (!task_.start_support.empty()) start(task_.start_support, task_.start_rows);
+        find_norms();
+        if (free_) shift_ = starting_bias();
+        solver_.set_bias(free_ ? largest_norm_ : task_.bias_weight(), shift_);
+        if constexpr (NewtonLoss<Loss>) {
+            const bool newton = task_.settings.newton && rows_.size() >= task_.settings.newton_from;
+            if (newton && ProximalNewton<Loss, Real>::suits(rows_, task_.problem.classes, task_.tuning.newton)) {
+                LinearSolution solution =
+                    solve_by_newton(task_, solver_, rows_, free_ ? mean_norm_ : task_.bias_weight(), shift_, tools_);
+                return solution.status == Status::precision ? solve_the_rest(std::move(solution)) : solution;
+            }
+        }
+        return run_sequential();
+    }
+
+  private:
+    LinearSolution run_sequential() {
+        if (free_) return LinearFreeBias<Loss, Real>(task_, solver_, tools_.workers).run(largest_norm_, shift_);
+        return solve_bounded<Real>(task_, solver_, tools_.workers,
+                                   [&](const LinearState& state) { solver_.set_weights(state.weights); });
+    }
+
+    /// Go on in small steps where Newton's led no further; the better of the two answers.
+    LinearSolution solve_the_rest(LinearSolution before) {
+        restart(before.coefficients);
+        solver_.set_bias(free_ ? largest_norm_ : task_.bias_weight(), shift_);
+        LinearSolution after = run_sequential();
+        if (after.status == Status::converged || after.state.gap() <= before.state.gap()) return after;
+        before.status = after.status;
+        before.visits = after.visits;
+        return before;
+    }
+
+    /// Begin with some coefficients and their weights.
+    void start(std::span<const Index> support, std::span<const double> rows) {
+        solver_.start_from(support, rows);
+        LinearState state;
+        sum_up(task_.problem, solver_.coefficients(), state, tools_.workers);
+        solver_.set_weights(state.weights);
+    }
+    void restart(const Coefficients& coefficients) {
+        const Index k = task_.problem.classes;
+        std::vector<Index> support;
+        std::vector<double> rows;
+        for (Index i = 0; i < coefficients.rows(); ++i) {
+            if (coefficients.row(i).empty()) continue;
+            support.push_back(i);
+            rows.resize(rows.size() + k, 0.0);
+            for (const auto& [m, b] : coefficients.row(i)) *(rows.end() - k + m) = b;
+        }
+        start(support, rows);
+    }
+
+    /// A free bias to start from: that of a warm start, given for the examples as they are, for the examples without
+    /// their centre.
+    [[nodiscard]] std::vector<double> starting_bias() const {
+        const Index k = task_.problem.classes;
+        if (task_.start_bias.empty()) return std::vector<double>(k, 0.0);
+        std::vector<double> bias(task_.start_bias.begin(), task_.start_bias.end());
+        LinearState state;
+        sum_up(task_.problem, solver_.coefficients(), state, tools_.workers);
+        for (Index f = 0; f < std::ssize(task_.problem.centre); ++f) {
+            for (Index m = 0; m < k; ++m) bias[m] += task_.problem.centre[f] * state.weights[f * k + m];
+        }
+        return bias;
+    }
+
+    /// Of the squared lengths of the rows; 1 if there is nothing but zeros.
+    void find_norms() {
+        for (Index i = 0; i < rows_.size(); ++i) {
+            largest_norm_ = std::max(largest_norm_, rows_.norm(i));
+            mean_norm_ += rows_.norm(i) / static_cast<double>(rows_.size());
+        }
+        if (!(largest_norm_ > 0.0)) largest_norm_ = mean_norm_ = 1.0;
+    }
+
+    const LinearTask<Loss>& task_;
+    const LinearRows<Real>& rows_;
+    const LinearTools& tools_;
+    SequentialDual<Loss, Real> solver_;
+    bool free_;
+    std::vector<double> shift_;  // empty unless the bias is free
+    double largest_norm_ = 0.0, mean_norm_ = 0.0;
+};
+
+}  // namespace polymargin

@@ -1,0 +1,45 @@
+"""What every way to decide has, and the ways by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from polymargin.decision.coupling import Coupling, Sigmoids
+from polymargin.decision.elimination import Elimination
+from polymargin.decision.votes import Votes
+from polymargin.models import KernelModel, PairLayout
+from polymargin.support.numeric import Floats, Ints, Matrix
+
+
+class DecisionRule(Protocol):
+    """How the scores of a model become a class."""
+
+    def public_scores(self, scores: Floats) -> Floats:
+        """Return the scores, of all that a model has, that are shown as its own: those with weights in ``coef_``."""
+
+    def decide(self, values: Floats) -> Ints:
+        """Return the number of the class that all scores of each row name."""
+
+    def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
+        """Return the number of the class of each row, whatever the rounding of its scores."""
+
+    def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return a score for each class, or one for two; the largest, or the sign, names the class of ``predict``."""
+
+
+def _coupling(layout: PairLayout, class_order: Ints | None, sigmoids: Sigmoids | None) -> DecisionRule:
+    if sigmoids is None:
+        raise ValueError("pairs without sigmoids have no probabilities")
+    return Coupling(sigmoids, layout.n_classes, layout.sign, class_order)
+
+
+PairDecision = Callable[[PairLayout, Ints | None, Sigmoids | None], DecisionRule]
+PAIR_DECISIONS: dict[str, PairDecision] = {
+    "votes": lambda layout, class_order, _: Votes(layout.n_classes, class_order),
+    "dag": lambda layout, class_order, _: Elimination("dag", layout.n_classes, class_order),
+    "adag": lambda layout, class_order, _: Elimination("adag", layout.n_classes, class_order),
+    "coupling": _coupling,
+}
+"""How the answers of pairs become a class, by name: functions of the layout of the pairs, the order in which classes
+win ties (None is that of their numbers), and sigmoids if there are any."""

@@ -1,0 +1,132 @@
+"""The parts of the docstrings that all machines share."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+from textwrap import dedent, indent
+from typing import TypeVar
+
+from polymargin.kernels import kernel_documentation
+
+Machine = TypeVar("Machine", bound=type)
+
+_SHARED = {
+    "C": """\
+    C : float, default=1.0
+        Cost of a margin violation; ``inf`` asks for a hard margin. Example t has
+        ``C_t = C * class_weight * sample_weight``.
+""",
+    "parameters": indent(kernel_documentation(weighted=True), "    ")
+    + """\
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the decision value. Solvers without a kernel matrix
+        (see ``solver_used_``) take it as the relative duality gap instead.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
+    max_iter : int, default=-1
+        Most steps of the solver for one problem, -1 for no limit.
+    time_limit : float or None, default=None
+        Most seconds for the fit; the best answer so far is kept, with a warning.
+    cache_size : "auto" or float, default="auto"
+        Megabytes for kernel values. ``"auto"`` takes at most half of the memory that is free.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Order in which ``"sequential-dual"`` visits the examples, folds of ``decision="coupling"``, first pair and
+        probes of ``UncertaintySVC``; None is always the same choice. Unused elsewhere.
+    verbose : int, default=0
+        1 shows a progress bar.
+    warm_start : bool, default=False
+        Start from the last solution, when the classes are the same: useful for a series of C.
+""",
+    "kernel": kernel_documentation(),
+    "threads": """\
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all cores. The result does not depend on it.
+""",
+    "basis": """\
+    indices_ : ndarray of shape (n_points,)
+        Rows of the examples whose span has the basis.
+    points_ : {ndarray, CSR} of shape (n_points, n_features)
+        These examples; empty for a precomputed kernel.
+    coefficients_ : ndarray of shape (n_points, n_features_out)
+        A: feature i of x is ``sum_k A[k, i] k(points_[k], x)``.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names that are strings.
+""",
+    "Zien": """\
+    A. Zien, F. De Bona, C. S. Ong, "Training and approximation of a primal multiclass support vector machine", Applied
+    Stochastic Models and Data Analysis (ASMDA) 2007.
+""",
+    "together parameters": """\
+    solver : {"auto", "decomposition", "sequential-dual", "exponentiated-gradient", "cutting-plane"}, default="auto"
+        ``"decomposition"`` solves the dual on kernel values. For the linear kernel and finite C there are also
+        ``"sequential-dual"`` (Keerthi et al. 2008), which goes from example to example and never computes a kernel
+        value, and its competitors: ``"cutting-plane"`` and, for Crammer-Singer, ``"exponentiated-gradient"``.
+        ``"auto"`` takes the sequential dual method for the linear kernel and more than 1,024 examples.
+""",
+    "support": """\
+    classes_ : ndarray of shape (k,)
+        The classes.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names that are strings.
+    support_ : ndarray of shape (n_SV,)
+        Rows of the unique support vectors, grouped by class.
+    support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (k,)
+        Number of support vectors of each class.
+""",
+    "together coefficients": """\
+    dual_coef_ : ndarray of shape (k, n_SV)
+        Coefficients of the support vectors in each class score; a column sums to zero. A CSC matrix when the linear
+        solvers find more than 67 million.
+    intercept_ : ndarray of shape (k,)
+        Intercepts of the class scores.
+    coef_ : ndarray of shape (k, n_features)
+        Weights of the features, for the linear kernel. Those of the coefficients, but after the Newton steps of
+        ``"sequential-dual"`` only as near to them as the gap says.
+    n_iter_ : int
+        Exact steps taken, each on all coefficients of one example; ``"sequential-dual"``: visits to examples, whether a
+        step was needed or not; ``"cutting-plane"``: planes.
+    primal_objective_ : float
+        Primal objective.
+    dual_objective_ : float
+        Dual objective: maximised, so never larger than the primal.
+""",
+    "outcome": """\
+    duality_gap_ : float
+        Their relative difference: the certificate.
+    converged_ : bool
+        Whether ``tol`` was met.
+    stop_reason_ : str
+        "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
+    solver_used_ : str
+        The solver that was used.
+    fit_time_ : float
+        Seconds that ``fit`` took.
+    n_kernel_evaluations_ : int
+        Kernel values computed.
+""",
+    "Keerthi": """\
+    S. S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin, "A sequential dual method for large scale
+    multi-class linear SVMs", KDD 2008, doi:10.1145/1401890.1401942.
+""",
+    "Hsu and Lin": """\
+    C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on
+    Neural Networks 13(2), 2002, doi:10.1109/72.991427.
+""",
+}
+
+
+def with_shared_documentation(machine: Machine) -> Machine:
+    """Put the shared parts where the docstring names them: a line ``<name>``."""
+    if machine.__doc__ is not None:  # Python without docstrings: nothing to do
+        machine.__doc__ = cleandoc(machine.__doc__) + "\n"  # as the compiler leaves it from Python 3.13 on
+        for name, text in _SHARED.items():
+            machine.__doc__ = machine.__doc__.replace(f"<{name}>\n", dedent(text))
+    return machine

@@ -1,0 +1,12 @@
+"""Constraints of parameters that several estimators have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils._param_validation import StrOptions
+
+from polymargin.formulations import LINEAR_SOLVERS
+
+BIAS: list[Any] = [StrOptions({"regularized", "free"}), None]
+JOINT_SOLVER: list[Any] = [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})]

@@ -1,0 +1,174 @@
+"""The frame of a fit: from checked examples to a fitted estimator."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+from polymargin.formulations import Formulation, RunOptions, Solution, TrainingSet, checked_weights, training_set
+from polymargin.kernels import Kernel
+from polymargin.support.callbacks import HAVE_CALLBACKS, FitTasks
+from polymargin.support.numeric import Floats, Matrix
+from polymargin.support.progress import progress_bar
+from polymargin.support.state import unchanged_on_error
+from polymargin.support.threads import one_blas_thread, thread_count
+
+
+class Machine(Protocol):
+    """What is fitted: the parameters, the formulation and the decision of an estimator."""
+
+    C: float
+    tol: float
+    class_weight: Any
+    max_iter: int
+    time_limit: float | None
+    cache_size: Any
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    warm_start: bool
+    n_features_in_: int
+    _parameter_constraints: ClassVar[dict[str, Any]]
+
+    @property
+    def formulation(self) -> Formulation:
+        """What is optimised."""
+
+    def _fitted_decision(self, training: TrainingSet, solution: Solution) -> Any:
+        """Return what the decision is fitted to."""
+
+    def _validate_params(self) -> None: ...
+
+
+def fit_checked(
+    machine: Machine,
+    X: Matrix,
+    y: NDArray[Any],
+    weight: Floats | None,
+    kernel: Kernel,
+    started: float,
+    stop: threading.Event | None = None,
+) -> Solution:
+    """Fit an estimator to examples that have been looked at, and return the solution that it keeps.
+
+    ``stop`` is set by somebody else when the fit is to end where it is.
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    training = training_set(X, codes, classes, C=machine.C, class_weight=machine.class_weight, sample_weight=weight)
+    solution = _solve(machine, machine.formulation, training, kernel, classes, y, stop)
+    fitted = _fitted_attributes(machine, training, classes, solution)
+    fitted["outcome_"] = replace(solution.outcome, seconds=time.perf_counter() - started)
+    vars(machine).update(fitted)
+    return solution
+
+
+def fit_prepared(
+    machine: Machine,
+    X: Matrix,
+    y: NDArray[Any],
+    sample_weight: Any,
+    kernel: Kernel,
+    stop: threading.Event | None = None,
+) -> None:
+    """Fit an estimator to examples, or kernel values, that somebody else has checked: one of many that differ in C."""
+    started = time.perf_counter()
+    if "model_" in vars(machine):  # all but C has been looked at
+        validate_parameter_constraints(machine._parameter_constraints, {"C": machine.C}, type(machine).__name__)
+    else:
+        machine._validate_params()
+    with unchanged_on_error(machine):
+        machine.n_features_in_ = X.shape[1]
+        solution = fit_checked(machine, X, y, checked_weights(sample_weight, X), kernel, started, stop)
+    warn_unless_converged(machine, solution, stop)
+
+
+def _solve(
+    machine: Machine,
+    formulation: Formulation,
+    training: TrainingSet,
+    kernel: Kernel,
+    classes: NDArray[Any],
+    y: NDArray[Any],
+    stop: threading.Event | None,
+) -> Solution:
+    """Solve, showing progress and listening to callbacks."""
+    n_problems = formulation.n_problems(training.n_classes)
+    tasks = FitTasks(machine, training.X, y, n_problems)
+
+    def fitted(solution: Callable[[], Solution]) -> dict[str, Any]:
+        return _fitted_attributes(machine, training, classes, solution())
+
+    measure = formulation.measure(training, kernel)
+    with progress_bar(type(machine).__name__, machine.verbose, measure) as bar, one_blas_thread():
+
+        def progress(
+            done: int, total: int, iterations: int, value: float, solution: Callable[[], Solution] | None = None
+        ) -> bool:
+            if bar is not None:
+                bar(done, total, iterations, value)
+            state = None if solution is None else partial(fitted, solution)
+            return tasks.report(done, state) and not (stop is not None and stop.is_set())
+
+        told = progress if bar is not None or tasks.listening or stop is not None else None
+        solution = formulation.solve(training, kernel, _options(machine, classes, told))
+        if bar is not None:
+            gap, violation = solution.outcome.gap, solution.violation
+            reached = gap if violation is None or measure == "gap" else violation
+            bar(n_problems or 1, n_problems or 1, int(np.sum(solution.outcome.iterations)), reached)
+    tasks.end(n_problems if solution.n_solved is None else solution.n_solved, partial(fitted, lambda: solution))
+    return solution
+
+
+def _options(machine: Machine, classes: NDArray[Any], progress: Any) -> RunOptions:
+    state = vars(machine)
+    warm = machine.warm_start and "model_" in state and np.array_equal(classes, state["classes_"])
+    return RunOptions(
+        tolerance=float(machine.tol),
+        max_iterations=int(machine.max_iter),
+        time_limit=float("inf") if machine.time_limit is None else float(machine.time_limit),
+        cache_size=machine.cache_size,
+        threads=thread_count(machine.n_jobs),
+        random_state=machine.random_state,
+        start=state["model_"] if warm else None,
+        progress=progress,
+    )
+
+
+def _fitted_attributes(
+    machine: Machine, training: TrainingSet, classes: NDArray[Any], solution: Solution
+) -> dict[str, Any]:
+    """Return what a solution makes of an estimator."""
+    attributes: dict[str, Any] = {"classes_": classes, "model_": solution.model, "outcome_": solution.outcome}
+    data = machine._fitted_decision(training, solution)
+    return attributes if data is None else attributes | {"decision_data_": data}
+
+
+def warn_unless_converged(machine: Machine, solution: Solution, stop: threading.Event | None = None) -> None:
+    """Warn, with the objectives, if the tolerance was not met; whoever stopped the fit knows."""
+    outcome = solution.outcome
+    if outcome.converged or (stop is not None and stop.is_set()):
+        return
+    reason = {
+        "max_iter": f"max_iter={machine.max_iter} was reached",
+        "time_limit": f"time_limit={machine.time_limit} was reached",
+        "stopped": "a callback asked to stop",
+        "precision": "rounding hides the rest",
+    }[outcome.stop_reason]
+    violation = "" if solution.violation is None else f" at violation {solution.violation:.3g}"
+    warnings.warn(
+        f"{type(machine).__name__} did not converge: {reason}{violation} "
+        f"(tol={machine.tol:g}); primal {outcome.primal:.6g}, dual {outcome.dual:.6g}, "
+        f"relative gap {outcome.gap:.3g}. Scale the data, raise the limit, or raise tol.",
+        ConvergenceWarning,
+        stacklevel=5 if HAVE_CALLBACKS else 4,  # past the decorators of fit
+    )

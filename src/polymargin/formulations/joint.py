@@ -1,0 +1,118 @@
+"""One problem for the scores of all classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polymargin import _core
+from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, refuse_inseparable
+from polymargin.formulations.linear import (
+    LINEAR_SOLVERS,
+    Heuristics,
+    LinearTask,
+    chosen_solver,
+    row_start,
+    solve_linear,
+)
+from polymargin.formulations.training_set import TrainingSet
+from polymargin.kernels import Kernel
+from polymargin.losses import JointLoss
+from polymargin.models import ClassLayout, KernelModel
+from polymargin.support.typing import Bias, Solver
+
+
+@dataclass(frozen=True)
+class Joint:
+    r"""A loss on the scores of all classes.
+
+    Its dual, in the coefficients :math:`B_{im}` of example i in the score of class m, is
+
+    .. math:: \max_B \; -\tfrac12 \operatorname{tr}(B'KB) + M \sum_i B_{i,y_i}
+              \quad\text{subject to}\quad \sum_m B_{im} = 0,\; B_i \in C_i \mathcal{B}_{y_i},
+
+    the set :math:`\mathcal{B}` being the loss's own. With ``bias="regularized"`` the kernel is ``K + 1``; with
+    ``bias="free"`` the columns of B sum to zero too.
+
+    Parameters
+    ----------
+    loss : JointLoss
+        The loss.
+    bias : {"free", "regularized"} or None
+        Whether scores have an intercept, and whether it costs something.
+    solver : str
+        How to solve it.
+    heuristics : Heuristics
+        Of the sequential dual method.
+    """
+
+    loss: JointLoss
+    bias: Bias = None
+    solver: Solver = "auto"
+    heuristics: Heuristics = Heuristics()
+
+    def layout(self, n_classes: int) -> ClassLayout:
+        """Return a score for each class."""
+        return ClassLayout(n_classes, n_classes)
+
+    def n_problems(self, n_classes: int) -> int | None:
+        """Return the number of problems, or None where a solver has rounds."""
+        return None if self.solver == "cutting-plane" else 1
+
+    def measure(self, training: TrainingSet, kernel: Kernel) -> str:
+        """Return what the solver stops on."""
+        return "gap" if self._solver(training, kernel) in LINEAR_SOLVERS else "violation"
+
+    def needs_kernel(self, kernel: str, n_examples: int, hard: bool) -> bool:
+        """Whether kernel values are computed for so many examples."""
+        return chosen_solver(self.solver, kernel, n_examples, hard) == "decomposition"
+
+    def _solver(self, training: TrainingSet, kernel: Kernel) -> str:
+        hard = bool(np.isinf(training.largest_cost_bound))
+        return chosen_solver(self.solver, kernel.kind, training.n_examples, hard)
+
+    def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve on kernel values, or on the examples themselves."""
+        solver, layout = self._solver(training, kernel), self.layout(training.n_classes)
+        if solver in LINEAR_SOLVERS:
+            task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
+            return solve_linear(task, training, kernel, options)
+        matrices = 2  # the kernel's, and that of the features that a wide one is made of
+        session = kernel.session(
+            training.X,
+            training.order,
+            training.largest_cost_bound,
+            options.tolerance,
+            options.budget_bytes(training.X, matrices),
+            options.threads,
+        )
+        bias = _core.Bias[self.bias or "none"]
+        result = session.train_joint(
+            _core.JointProblem(self.loss.core, bias, training.cost_bounds, training.labels, layout.n_scores),
+            _core.JointSettings(tolerance=options.tolerance, max_iterations=options.max_iterations),
+            start=None if options.start is None else row_start(options.start, training),
+            refine=kernel.refine,
+            time_limit=options.time_limit,
+            progress=options.progress,
+        )
+        refuse_inseparable(result.status == _core.Status.unbounded)
+        return self._solution(result, training, kernel, options.tolerance)
+
+    def _solution(self, result: _core.JointResult, training: TrainingSet, kernel: Kernel, tolerance: float) -> Solution:
+        layout = self.layout(training.n_classes)
+        model = KernelModel(
+            **expansion(training, kernel, result.support),
+            coefficients=np.ascontiguousarray(result.rows.T),
+            intercept=layout.kept(result.intercept),
+            layout=layout,
+            tolerance=tolerance,
+        )
+        ended = outcome(
+            primal=result.primal,
+            dual=result.dual,
+            status=result.status.name,
+            iterations=int(result.iterations),
+            evaluations=result.evaluations,
+        )
+        return Solution(model=model, outcome=ended, violation=result.violation)

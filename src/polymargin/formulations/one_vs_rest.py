@@ -1,0 +1,95 @@
+"""A binary problem for each class against all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin import _core
+from polymargin.formulations.binary import signed_ranges, solve_binary
+from polymargin.formulations.family import CostFamily
+from polymargin.formulations.formulation import RunOptions, Solution
+from polymargin.formulations.linear import SEQUENTIAL_DUAL, Heuristics, LinearTask, chosen_solver, solve_linear
+from polymargin.formulations.training_set import TrainingSet
+from polymargin.kernels import Kernel
+from polymargin.losses import OneVsRest as OneVsRestLoss
+from polymargin.models import ClassLayout
+from polymargin.support.numeric import Ints
+from polymargin.support.typing import Bias, BinarySolver
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """Hsu & Lin (1) for each class, which is positive, against all others; two classes need one problem, the second's.
+
+    Parameters
+    ----------
+    bias : {"free", "regularized"} or None
+        The latter two need the sequential dual method, so the linear kernel.
+    solver : {"auto", "decomposition", "sequential-dual"}
+        How to solve it.
+    heuristics : Heuristics
+        Of the sequential dual method.
+    """
+
+    bias: Bias = "free"
+    solver: BinarySolver = "auto"
+    heuristics: Heuristics = Heuristics()
+
+    def layout(self, n_classes: int) -> ClassLayout:
+        """Return a score for each class, or one for two."""
+        return ClassLayout(n_classes, self.n_problems(n_classes))
+
+    def n_problems(self, n_classes: int) -> int:
+        """Return the number of problems."""
+        return 1 if n_classes == 2 else n_classes
+
+    def measure(self, training: TrainingSet, kernel: Kernel) -> str:
+        """Return what the solver stops on."""
+        return "violation" if self._solver(training, kernel) == "decomposition" else "gap"
+
+    def needs_kernel(self, kernel: str, n_examples: int, hard: bool) -> bool:
+        """Whether kernel values are computed for so many examples."""
+        # Only this solver has binary machines without a bias, or with a regularised one.
+        only = self.bias != "free"
+        return chosen_solver(self.solver, kernel, n_examples, hard, always=only) == "decomposition"
+
+    def _solver(self, training: TrainingSet, kernel: Kernel) -> str:
+        hard = bool(np.isinf(training.largest_cost_bound))
+        return chosen_solver(self.solver, kernel.kind, training.n_examples, hard, always=self.bias != "free")
+
+    def problems(self, class_starts: Ints) -> _core.BinaryProblems:
+        """Return the problems of all classes."""
+        n_classes = len(class_starts) - 1
+        positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+        begin, end = class_starts[positive], class_starts[positive + 1]
+        first, last = np.zeros_like(begin), np.full_like(begin, class_starts[-1])
+        return signed_ranges((first, begin, -1), (begin, end, 1), (end, last, -1))
+
+    @property
+    def is_family(self) -> bool:
+        """Whether it is a family of binary problems on kernel values, so that many costs can be solved by one call."""
+        return self.bias == "free"
+
+    def family(
+        self, K: NDArray[Any], codes: Ints, costs: list[float], exact_to: float, options: RunOptions
+    ) -> CostFamily:
+        """Return the problems for many costs and many parts of the examples of a kernel matrix."""
+        return CostFamily(self, K, codes, costs, exact_to, options)
+
+    def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve all problems, side by side on one kernel, or on the examples themselves."""
+        layout = self.layout(training.n_classes)
+        if self._solver(training, kernel) == SEQUENTIAL_DUAL:
+            labels = training.labels - 1 if training.n_classes == 2 else training.labels  # the column of the second
+            task = LinearTask(OneVsRestLoss(), self.bias, SEQUENTIAL_DUAL, labels, layout, self.heuristics)
+            return solve_linear(task, training, kernel, options)
+        if self.bias != "free":
+            raise ValueError(
+                f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear' and a finite C; "
+                "otherwise binary machines have a free bias"
+            )
+        return solve_binary(self.problems(training.class_starts), layout, training, kernel, options)

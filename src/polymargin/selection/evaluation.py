@@ -1,0 +1,235 @@
+"""How candidates are fitted and measured on the folds."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection._validation import _score
+from sklearn.utils.validation import _check_method_params
+
+from polymargin.decision import PAIR_DECISIONS, DecisionRule
+from polymargin.estimators import OneVsOneSVC
+from polymargin.estimators.fitting import fit_prepared
+from polymargin.formulations import Division, RunOptions, training_set
+from polymargin.kernels import Kernel
+from polymargin.models import all_pairs
+from polymargin.selection.plan import Series, has_sound_weights
+from polymargin.selection.rate import Rates, rate
+from polymargin.selection.scoreboard import Scoreboard
+from polymargin.support.numeric import Ints, Matrix
+from polymargin.support.threads import thread_count
+
+_TURN = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the examples, with what belongs to each part."""
+
+    number: int
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+    train_score_params: dict[str, Any]
+
+
+@dataclass
+class Evaluation:
+    """How a candidate is fitted and measured."""
+
+    scorer: Any
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+    with_train_score: bool
+    error_score: Any
+    board: Scoreboard
+    advanced: Callable[[int], None] | None = None  # counts fits
+    stop: threading.Event = field(default_factory=threading.Event)
+    rates: Rates | None = field(init=False)  # if nothing else is measured
+
+    def __post_init__(self) -> None:
+        self.rates = Rates.of(self.scorer)
+
+    def fit_parameters(self, X: Any, train: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of ``fit`` that belong to a training part."""
+        return _check_method_params(X, params=self.fit_params, indices=train)
+
+    def score_parameters(self, X: Any, part: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the parameters of the scorer that belong to a part."""
+        return _check_method_params(X, params=self.score_params, indices=part)
+
+    def run(self, series: Series, fold: Fold, machine: Any, X_train: Matrix, X_test: Matrix, kernel: Kernel) -> None:
+        """Fit and measure the machines of a series on one fold, each started from the last."""
+        weight = fold.fit_params.get("sample_weight")
+        for candidate, cost in zip(series.candidates, series.costs, strict=True):
+            if candidate not in self.board.given_up:
+                machine.C = cost
+                fit = partial(fit_prepared, machine, X_train, fold.y_train, weight, kernel, self.stop)
+                outcome = self._outcome(machine, fold, X_train, X_test, fit)
+                if self.stop.is_set():
+                    return  # the fit may not have come to its end
+                self.board.enter(candidate, fold.number, outcome)
+            self._advance(1)
+
+    @property
+    def only_rates(self) -> bool:
+        """Whether nothing is wanted but rates on the folds, which can be counted from decisions."""
+        return self.rates is not None and not self.score_params and not self.with_train_score
+
+    def run_family(
+        self, series: Series, folds: list[Fold], K: NDArray[Any], y: NDArray[Any], exact_to: float, n_jobs: int | None
+    ) -> list[Fold]:
+        """Do the same by one call for all costs and folds; return the folds that are left.
+
+        These are the folds whose fits have something to say: a class that is missing, weights that are not sound, or a
+        fit that did not converge. ``K`` has the kernel values of all examples, ``y`` their classes.
+        """
+        assert self.rates is not None
+        classes, codes = np.unique(y, return_inverse=True)
+        divided = [(fold, _division(series.machine, fold, codes, classes)) for fold in folds]
+        solvable = [(fold, division) for fold, division in divided if division is not None]
+        if not solvable:
+            return folds
+        started = time.perf_counter()
+        machine = series.machine
+        options = RunOptions(
+            tolerance=float(machine.tol),
+            max_iterations=int(machine.max_iter),
+            cache_size=machine.cache_size,
+            threads=thread_count(n_jobs),
+        )
+        family = machine.formulation.family(K, codes, series.costs, exact_to, options)
+        rules = [_rule(machine, scorer.decision, len(classes)) for scorer in self.rates.scorers]
+        progress = _Counter(len(solvable) * len(series.costs), self._advance, self.stop)
+        answers = family.decided([division for _, division in solvable], rules, progress)
+        solved = [(f, numbers) for (f, _), numbers in zip(solvable, answers, strict=True) if numbers is not None]
+        seconds = (time.perf_counter() - started) / max(1, len(solved) * len(series.costs))
+        for fold, numbers in solved:
+            self._enter_rates(series, fold, [classes[each] for each in numbers], seconds)
+        self._advance(len(solved) * len(series.costs) - progress.shown)
+        done = {fold.number for fold, _ in solved}
+        return [fold for fold in folds if fold.number not in done]
+
+    def _enter_rates(self, series: Series, fold: Fold, labels: list[NDArray[Any]], seconds: float) -> None:
+        """Enter the rates of all costs on a fold; ``labels`` are (n_costs, n_test) for each scorer."""
+        assert self.rates is not None
+        for at, candidate in enumerate(series.candidates):
+            scores = self.rates.named([rate(found[at], fold.y_test) for found in labels])
+            outcome = {"fit_error": None, "n_test_samples": len(fold.test), "fit_time": seconds, "score_time": 0.0}
+            self.board.enter(candidate, fold.number, outcome | {"test_scores": scores})
+
+    def _advance(self, count: int) -> None:
+        if self.advanced is not None and count != 0:
+            self.advanced(count)
+
+    def _outcome(
+        self, machine: Any, fold: Fold, X_train: Matrix, X_test: Matrix, fit: Callable[[], None]
+    ) -> dict[str, Any]:
+        started = time.perf_counter()
+        outcome: dict[str, Any] = {"fit_error": None, "n_test_samples": len(fold.test)}
+        try:
+            fit()
+        except Exception:
+            if self.error_score == "raise":
+                raise
+            outcome["fit_error"] = traceback.format_exc()
+        fitted = time.perf_counter()
+        outcome["test_scores"] = self._measured(machine, X_test, fold.y_test, fold.score_params, outcome["fit_error"])
+        scored = time.perf_counter() if outcome["fit_error"] is None else fitted
+        if self.with_train_score:
+            outcome["train_scores"] = self._measured(
+                machine, X_train, fold.y_train, fold.train_score_params, outcome["fit_error"]
+            )
+        return {**outcome, "fit_time": fitted - started, "score_time": scored - fitted}
+
+    def _measured(self, machine: Any, X: Matrix, y: NDArray[Any], params: dict[str, Any], failed: Any) -> Any:
+        if failed is None:
+            scorer = self.scorer if self.rates is None or params else self.rates.scorer
+            return _score(machine, X, y, scorer, params, self.error_score)
+        names = getattr(self.scorer, "_scorers", None)
+        return self.error_score if names is None else dict.fromkeys(names, self.error_score)
+
+
+class _Counter:
+    """Counts fits while a family is solved; False when somebody has asked to stop."""
+
+    def __init__(self, total: int, advance: Callable[[int], None], stop: threading.Event) -> None:
+        self._total, self._advance, self._stop = total, advance, stop
+        self.shown = 0
+
+    def __call__(self, share: float) -> bool:
+        count = int(share * self._total) - self.shown
+        self.shown += count
+        self._advance(count)
+        return not self._stop.is_set()
+
+
+def _division(machine: Any, fold: Fold, codes: Ints, classes: NDArray[Any]) -> Division | None:
+    """Return the weights of a fold's examples; None if a fit has something to say about them."""
+    own = codes[fold.train]
+    weight = fold.fit_params.get("sample_weight")
+    weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+    if not has_sound_weights(machine.class_weight, own, classes, weight):
+        return None
+    training = training_set(own, own, classes, C=1.0, class_weight=machine.class_weight, sample_weight=weight)
+    total = np.zeros(len(codes))
+    total[fold.train[training.order]] = training.weight
+    return Division(total, fold.test)
+
+
+def _rule(machine: Any, decision: str | None, n_classes: int) -> DecisionRule:
+    """Return the way to decide of a machine that is not fitted, or another one of one-against-one."""
+    if isinstance(machine, OneVsOneSVC):
+        return PAIR_DECISIONS[decision or machine.decision](all_pairs(n_classes), None, None)
+    rule: DecisionRule = machine.decision_rule
+    return rule
+
+
+def one_after_the_other(work: Callable[[Any], None], items: list[Any]) -> None:
+    """Call ``work`` for every item."""
+    for item in items:
+        work(item)
+
+
+@contextmanager
+def in_threads(count: int, stop: threading.Event) -> Iterator[Callable[[Callable[[Any], None], list[Any]], None]]:
+    """Yield ``each(work, items)``, which calls ``work`` for every item, in threads if there are several.
+
+    When something goes wrong, Ctrl-C included, ``stop`` tells the work that is under way.
+    """
+    if count == 1:
+        yield one_after_the_other
+        return
+
+    def guarded(work: Callable[[Any], None], item: Any) -> None:
+        if not stop.is_set():
+            work(item)
+
+    with ThreadPoolExecutor(count) as pool:
+
+        def each(work: Callable[[Any], None], items: list[Any]) -> None:
+            try:
+                waiting = {pool.submit(guarded, work, item) for item in items}
+                while waiting:
+                    # In turns: a signal that another thread gets is seen by this one only when it wakes.
+                    done, waiting = wait(waiting, timeout=_TURN, return_when=FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
+            except BaseException:
+                stop.set()
+                raise
+
+        yield each
