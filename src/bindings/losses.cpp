@@ -6,12 +6,14 @@ namespace {
 
 /// One exact step, so that it can be held against a generic solver.
 std::optional<Owned<double>> bound_step(const AnyLoss& loss, const Vector<double>& gradient, double curvature,
-                                        Index label, double bound, const Vector<double>& row) {
+                                        Index label, double cost_bound, const Vector<double>& row) {
     if (gradient.size() != row.size() || label < 0 || label >= static_cast<Index>(row.size())) {
         throw std::invalid_argument("gradient and row must have a number for each class, and label must be one");
     }
     std::vector<double> beta = copied(row);
-    const auto step = [&](const auto& any) { return any.step(as_span(gradient), curvature, {label, bound}, beta); };
+    const auto step = [&](const auto& any) {
+        return any.step(as_span(gradient), curvature, {label, cost_bound}, beta);
+    };
     return std::visit(step, loss) ? std::optional(owned(std::move(beta))) : std::nullopt;
 }
 
@@ -34,7 +36,7 @@ void bind_losses(nb::module_& m) {
     nb::class_<CrammerSinger>(m, "CrammerSinger", "max_m (s_m + [m != y]) - s_y").def(nb::init<>());
     nb::class_<OneVsRest>(m, "OneVsRest", "sum_m max(0, 1 - (+-1) s_m), plus for m = y").def(nb::init<>());
     m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("gradient"), nb::arg("curvature"), nb::arg("label"),
-          nb::arg("bound"), nb::arg("row"),
+          nb::arg("cost_bound"), nb::arg("row"),
           "Return the row of one example that is best while all others stay; None if there is no best one.");
 }
 

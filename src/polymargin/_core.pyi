@@ -128,7 +128,7 @@ class OneVsRest:
 
     def __init__(self) -> None: ...
 
-def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
+def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
     """
     Return the row of one example that is best while all others stay; None if there is no best one.
     """

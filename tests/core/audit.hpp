@@ -24,7 +24,7 @@ struct Audit {
 };
 
 /// Checks that the solution is feasible and returns its quality. `gram` is indexed by the engine's numbers.
-inline Audit examine(const BinaryProblem& problem, std::span<const double> upper, const fixtures::Matrix& gram,
+inline Audit examine(const BinaryProblem& problem, std::span<const double> cost_bounds, const fixtures::Matrix& gram,
                      const BinaryResult& result) {
     std::vector<Index> members;
     std::vector<double> signs(gram.rows, 0.0);
@@ -47,20 +47,20 @@ inline Audit examine(const BinaryProblem& problem, std::span<const double> upper
     double lowest_up = std::numeric_limits<double>::infinity(), highest_low = -lowest_up, quadratic = 0.0;
     for (const Index g : members) {
         const double sign = signs[g];
-        CHECK(sign * beta[g] >= 0.0 && sign * beta[g] <= upper[g]);
+        CHECK(sign * beta[g] >= 0.0 && sign * beta[g] <= cost_bounds[g]);
         total += beta[g];
         size += std::abs(beta[g]);
         double score = 0.0;
         for (const Index s : result.support) score += beta[s] * gram.at(g, s);
-        const bool may_grow = sign > 0 ? beta[g] < upper[g] : beta[g] < 0.0;
-        const bool may_fall = sign > 0 ? beta[g] > 0.0 : beta[g] > -upper[g];
+        const bool may_grow = sign > 0 ? beta[g] < cost_bounds[g] : beta[g] < 0.0;
+        const bool may_fall = sign > 0 ? beta[g] > 0.0 : beta[g] > -cost_bounds[g];
         if (may_grow) lowest_up = std::min(lowest_up, score - sign);
         if (may_fall) highest_low = std::max(highest_low, score - sign);
         quadratic += beta[g] * score;
         a.dual += sign * beta[g];
         const double shortfall = 1.0 - sign * (score + result.intercept);
-        if (shortfall > 0.0 && std::isfinite(upper[g])) a.primal += upper[g] * shortfall;
-        a.bound_total += upper[g];
+        if (shortfall > 0.0 && std::isfinite(cost_bounds[g])) a.primal += cost_bounds[g] * shortfall;
+        a.bound_total += cost_bounds[g];
     }
     CHECK_CLOSE(total, 0.0, 1e-10 * std::max(1.0, size));
     a.violation = highest_low - lowest_up;
@@ -70,19 +70,19 @@ inline Audit examine(const BinaryProblem& problem, std::span<const double> upper
 }
 
 /// The solution is optimal to within `tolerance`, up to `rounding` in the decision values, and says so truly.
-inline void check_solved(const BinaryProblem& problem, std::span<const double> upper, const fixtures::Matrix& gram,
-                         const BinaryResult& result, double tolerance, double rounding) {
+inline void check_solved(const BinaryProblem& problem, std::span<const double> cost_bounds,
+                         const fixtures::Matrix& gram, const BinaryResult& result, double tolerance, double rounding) {
     CHECK(result.status == polymargin::Status::converged);
-    const Audit a = examine(problem, upper, gram, result);
+    const Audit a = examine(problem, cost_bounds, gram, result);
     CHECK(a.violation <= tolerance + rounding);
     CHECK(result.violation <= tolerance);
     CHECK_CLOSE(result.violation, a.violation, rounding);
-    const double room = rounding * a.bound_total + 1e-12 * std::abs(a.dual);
-    CHECK(a.primal >= a.dual - room);  // weak duality
+    const double allowed = rounding * a.bound_total + 1e-12 * std::abs(a.dual);
+    CHECK(a.primal >= a.dual - allowed);  // weak duality
     // Every example adds at most C_i times the violation to the gap.
-    CHECK(a.primal - a.dual <= (tolerance + rounding) * a.bound_total + room);
-    CHECK_CLOSE(result.objectives.primal, a.primal, room);
-    CHECK_CLOSE(result.objectives.dual, a.dual, room);
+    CHECK(a.primal - a.dual <= (tolerance + rounding) * a.bound_total + allowed);
+    CHECK_CLOSE(result.objectives.primal, a.primal, allowed);
+    CHECK_CLOSE(result.objectives.dual, a.dual, allowed);
 }
 
 inline bool same(const BinaryResult& a, const BinaryResult& b) {

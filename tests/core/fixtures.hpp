@@ -139,22 +139,22 @@ inline Matrix plain_gram(const KernelSpec& kernel, const Matrix& x, std::span<co
 
 /// All that a store of kernel rows stands on, in one place. The parts refer to each other, hence no copies.
 template <class Real>
-struct Workbench {
+struct KernelSetup {
     polymargin::Points<Real> points;
     polymargin::KernelEngine<Real> engine;
     polymargin::ThreadPool pool;
     polymargin::Control control;
     polymargin::GramStore<Real> store;
 
-    Workbench(const KernelSpec& kernel, const polymargin::DataView& data, std::vector<Index> order, Index budget,
-              int threads = 1, double time_limit = std::numeric_limits<double>::infinity())
+    KernelSetup(const KernelSpec& kernel, const polymargin::DataView& data, std::vector<Index> order, Index budget,
+                int threads = 1, double time_limit = std::numeric_limits<double>::infinity())
         : points(data, order, polymargin::centre(data, order, kernel), true),
           engine(kernel, points, points, plain::blas()),
           pool(threads),
           control(time_limit),
           store(engine, budget, pool, control) {}
-    Workbench(const Workbench&) = delete;
-    Workbench& operator=(const Workbench&) = delete;
+    KernelSetup(const KernelSetup&) = delete;
+    KernelSetup& operator=(const KernelSetup&) = delete;
 };
 
 /// A binary problem whose solution is known because it was chosen first: examples [0, n/2) are positive, a
@@ -162,11 +162,11 @@ struct Workbench {
 /// made to fit them.
 struct KnownOptimum {
     Matrix gram;
-    std::vector<double> sign, upper, beta, f;
+    std::vector<double> sign, cost_bounds, beta, f;
     double intercept;
 
     KnownOptimum(Index half, Random& random)
-        : gram(2 * half, 2 * half), sign(2 * half), upper(2 * half), beta(2 * half), f(2 * half) {
+        : gram(2 * half, 2 * half), sign(2 * half), cost_bounds(2 * half), beta(2 * half), f(2 * half) {
         const Index n = 2 * half;
         intercept = random.normal();
         for (Index i = 0; i < half; ++i) {
@@ -175,7 +175,7 @@ struct KnownOptimum {
             const double alpha = i % 3 == 0 ? 0.0 : i % 3 == 1 ? bound * random.uniform(0.2, 0.8) : bound;
             for (const Index t : {i, i + half}) {
                 sign[t] = t < half ? 1.0 : -1.0;
-                upper[t] = bound;
+                cost_bounds[t] = bound;
                 beta[t] = sign[t] * alpha;
                 const double slack = random.uniform(0.1, 0.9) * (i % 3 == 0 ? 1.0 : i % 3 == 1 ? 0.0 : -1.0);
                 f[t] = -intercept + sign[t] * slack;  // y (s - y + intercept) is the slack of the margin

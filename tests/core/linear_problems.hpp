@@ -21,7 +21,7 @@ struct LinearProblem {
     Matrix x;
     Csr<double, std::int32_t, std::int64_t> csr;
     std::vector<Index> order, labels;
-    std::vector<double> upper;
+    std::vector<double> cost_bounds;
     Index classes;
 
     LinearProblem(Index k, Index size, Index features, double density, std::uint64_t seed, double C = 1.0)
@@ -32,7 +32,7 @@ struct LinearProblem {
         const Matrix centres = random_matrix(k, features, random);
         for (Index i = 0; i < size; ++i) {
             labels.push_back(random.below(k));
-            upper.push_back(C * random.uniform(0.5, 2.0));
+            cost_bounds.push_back(C * random.uniform(0.5, 2.0));
         }
         for (double& v : x.values) v = random.uniform() < density ? random.normal() : 0.0;
         for (Index i = 0; i < size; ++i) {
@@ -109,7 +109,8 @@ template <class Loss>
 std::vector<double> feasible_rows(const Loss& loss, const LinearProblem& problem, Random& random) {
     std::vector<double> rows;
     for (Index i = 0; i < problem.size(); ++i) {
-        const auto row = feasible_row(plain_of(loss), problem.classes, problem.labels[i], problem.upper[i], random);
+        const auto row =
+            feasible_row(plain_of(loss), problem.classes, problem.labels[i], problem.cost_bounds[i], random);
         rows.insert(rows.end(), row.begin(), row.end());
     }
     return rows;
@@ -144,7 +145,7 @@ template <class Loss>
 void check_feasible(const Loss& loss, const LinearProblem& problem, std::span<const double> rows) {
     for (Index i = 0; i < problem.size(); ++i) {
         const auto row = rows.subspan(i * problem.classes, problem.classes);
-        CHECK(plain_of(loss).infeasibility(row, problem.labels[i], problem.upper[i]) == 0.0);
+        CHECK(plain_of(loss).infeasibility(row, problem.labels[i], problem.cost_bounds[i]) == 0.0);
     }
 }
 

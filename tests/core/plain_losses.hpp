@@ -132,7 +132,7 @@ struct Machine {
     }
 };
 
-struct Worth {
+struct Evaluation {
     double violation, primal, dual, bound_total;
 };
 
@@ -149,28 +149,28 @@ inline std::vector<double> unshifted_scores(const fixtures::Matrix& gram, const 
 
 /// What a machine is worth, from the kernel alone. Checks that its rows are feasible. With a free bias the dual
 /// objective is a bound only if the column sums are zero.
-inline Worth worth(const Loss& loss, const fixtures::Matrix& gram, std::span<const Index> labels,
-                   std::span<const double> bounds, const Machine& machine) {
+inline Evaluation evaluate(const Loss& loss, const fixtures::Matrix& gram, std::span<const Index> labels,
+                           std::span<const double> cost_bounds, const Machine& machine) {
     const Index k = machine.classes;
     CHECK(machine.rows.size() == labels.size() * static_cast<std::size_t>(k));
-    Worth w{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
+    Evaluation w{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
     double square = 0.0, losses = 0.0, margin = kInfinity;
     std::vector<double> gradient(k);
     for (Index i = 0; i < std::ssize(labels); ++i) {
-        CHECK(loss.infeasibility(machine.row(i), labels[i], bounds[i]) == 0.0);
+        CHECK(loss.infeasibility(machine.row(i), labels[i], cost_bounds[i]) == 0.0);
         std::vector<double> scores = unshifted_scores(gram, machine, i);
         for (Index m = 0; m < k; ++m) {
             square += machine.row(i)[m] * scores[m];
             if (!machine.shift.empty()) scores[m] += machine.shift[m];
             gradient[m] = scores[m] - (m == labels[i] ? loss.margin : 0.0);
         }
-        w.violation = std::max(w.violation, loss.violation(gradient, machine.row(i), labels[i], bounds[i]));
+        w.violation = std::max(w.violation, loss.violation(gradient, machine.row(i), labels[i], cost_bounds[i]));
         w.dual += loss.margin * machine.row(i)[labels[i]];
-        if (std::isinf(bounds[i])) {
+        if (std::isinf(cost_bounds[i])) {
             margin = std::min(margin, loss.smallest_margin(scores, labels[i]));
         } else {
-            losses += bounds[i] * loss.loss(scores, labels[i]);
-            w.bound_total += bounds[i];
+            losses += cost_bounds[i] * loss.loss(scores, labels[i]);
+            w.bound_total += cost_bounds[i];
         }
     }
     w.dual -= square / 2;
@@ -184,14 +184,14 @@ inline Worth worth(const Loss& loss, const fixtures::Matrix& gram, std::span<con
 }
 
 /// The same for one against all.
-inline Worth worth(const OneVsRest& loss, const fixtures::Matrix& gram, std::span<const Index> labels,
-                   std::span<const double> bounds, const Machine& machine) {
+inline Evaluation evaluate(const OneVsRest& loss, const fixtures::Matrix& gram, std::span<const Index> labels,
+                           std::span<const double> cost_bounds, const Machine& machine) {
     const Index k = machine.classes;
     CHECK(machine.rows.size() == labels.size() * static_cast<std::size_t>(k));
-    Worth w{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
+    Evaluation w{.violation = 0.0, .primal = 0.0, .dual = 0.0, .bound_total = 0.0};
     std::vector<double> gradient(k);
     for (Index i = 0; i < std::ssize(labels); ++i) {
-        CHECK(loss.infeasibility(machine.row(i), labels[i], bounds[i]) == 0.0);
+        CHECK(loss.infeasibility(machine.row(i), labels[i], cost_bounds[i]) == 0.0);
         std::vector<double> scores = unshifted_scores(gram, machine, i);
         for (Index m = 0; m < k; ++m) {
             const double half_square = machine.row(i)[m] * scores[m] / 2;
@@ -200,9 +200,9 @@ inline Worth worth(const OneVsRest& loss, const fixtures::Matrix& gram, std::spa
             if (!machine.shift.empty()) scores[m] += machine.shift[m];
             gradient[m] = scores[m] - OneVsRest::sign(m, labels[i]);
         }
-        w.violation = std::max(w.violation, loss.violation(gradient, machine.row(i), labels[i], bounds[i]));
-        w.primal += bounds[i] * loss.loss(scores, labels[i]);
-        w.bound_total += bounds[i];
+        w.violation = std::max(w.violation, loss.violation(gradient, machine.row(i), labels[i], cost_bounds[i]));
+        w.primal += cost_bounds[i] * loss.loss(scores, labels[i]);
+        w.bound_total += cost_bounds[i];
     }
     return w;
 }

@@ -9,8 +9,9 @@ namespace fixtures {
 
 /// A block with this kernel, `f = K b - y`, and boxes [0, C] or [-C, 0] by sign.
 template <class Real>
-polymargin::SmoBlock<Real> block_of(const Matrix& gram, std::span<const double> sign, std::span<const double> upper,
-                                    std::span<const double> beta, polymargin::Index capacity) {
+polymargin::SmoBlock<Real> block_of(const Matrix& gram, std::span<const double> sign,
+                                    std::span<const double> cost_bounds, std::span<const double> beta,
+                                    polymargin::Index capacity) {
     const polymargin::Index n = gram.rows;
     polymargin::SmoBlock<Real> block;
     block.resize(n, capacity);
@@ -19,8 +20,8 @@ polymargin::SmoBlock<Real> block_of(const Matrix& gram, std::span<const double> 
             block.kernel.data()[i * block.stride + j] = static_cast<Real>(gram.at(i, j));
         block.diagonal.data()[i] = static_cast<float>(gram.at(i, i));
         block.beta.data()[i] = beta[i];
-        block.lower.data()[i] = sign[i] > 0 ? 0.0 : -upper[i];
-        block.upper.data()[i] = sign[i] > 0 ? upper[i] : 0.0;
+        block.lower.data()[i] = sign[i] > 0 ? 0.0 : -cost_bounds[i];
+        block.upper.data()[i] = sign[i] > 0 ? cost_bounds[i] : 0.0;
         block.f.data()[i] = -sign[i];
         for (polymargin::Index j = 0; j < n; ++j) {
             block.f.data()[i] += static_cast<double>(static_cast<Real>(gram.at(i, j))) * beta[j];

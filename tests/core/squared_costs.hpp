@@ -52,16 +52,20 @@ class SquaredCosts {
         for (Index m = 0; m < classes_; ++m) smallest = std::min(smallest, -scores[m] / offsets(label)[m]);
         return smallest;
     }
-    [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return bound > 0.0 && (own || b < 0.0); }
-    [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return bound > 0.0 && (!own || b > 0.0); }
+    [[nodiscard]] bool may_grow(double b, bool own, double cost_bound) const {
+        return cost_bound > 0.0 && (own || b < 0.0);
+    }
+    [[nodiscard]] bool may_fall(double b, bool own, double cost_bound) const {
+        return cost_bound > 0.0 && (!own || b > 0.0);
+    }
     [[nodiscard]] double violation(const RowExtremes& row) const { return std::max(row.highest, -row.lowest); }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
-        if (!(example.bound > 0.0)) {
+        if (!(example.cost_bound > 0.0)) {
             std::ranges::fill(beta, 0.0);
             return true;
         }
-        const double whole = curvature + 1.0 / example.bound;
+        const double whole = curvature + 1.0 / example.cost_bound;
         for (Index m = 0; m < std::ssize(beta); ++m) {
             const double s = sigma(m == example.label);
             if (!(whole > 0.0) && s * gradient[m] < 0.0) return false;
@@ -72,7 +76,7 @@ class SquaredCosts {
     void make_feasible(const Example& example, std::span<double> beta) const {
         for (Index m = 0; m < std::ssize(beta); ++m) {
             const double s = sigma(m == example.label);
-            beta[m] = example.bound > 0.0 ? s * std::max(0.0, s * beta[m]) : 0.0;
+            beta[m] = example.cost_bound > 0.0 ? s * std::max(0.0, s * beta[m]) : 0.0;
         }
     }
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example&) const {
@@ -98,10 +102,10 @@ class SquaredCosts {
     [[nodiscard]] double conjugate(std::span<const double> beta, const Example& example) const {
         double square = 0.0;
         for (const double b : beta) square += b * b;
-        return square == 0.0 ? 0.0 : square / (2.0 * example.bound);
+        return square == 0.0 ? 0.0 : square / (2.0 * example.cost_bound);
     }
     void conjugate_gradient(std::span<const double> beta, const Example& example, std::span<double> out) const {
-        for (std::size_t m = 0; m < beta.size(); ++m) out[m] = beta[m] == 0.0 ? 0.0 : beta[m] / example.bound;
+        for (std::size_t m = 0; m < beta.size(); ++m) out[m] = beta[m] == 0.0 ? 0.0 : beta[m] / example.cost_bound;
     }
 
     static double sigma(bool own) { return own ? 1.0 : -1.0; }
@@ -120,39 +124,39 @@ inline std::vector<double> random_costs(Index classes, std::uint64_t seed) {
 }
 
 /// What a machine is worth by the definition of the loss, in plain loops that share nothing with the class.
-struct Worth {
+struct Evaluation {
     double violation = 0.0, primal = 0.0, dual = 0.0;
     double size = 0.0;         ///< sum |B|
     double bound_total = 0.0;  ///< sum C
 };
 
-inline Worth worth(std::span<const double> costs, const fixtures::Matrix& gram, std::span<const Index> labels,
-                   std::span<const double> bounds, const plain::Machine& machine) {
+inline Evaluation evaluate(std::span<const double> costs, const fixtures::Matrix& gram, std::span<const Index> labels,
+                           std::span<const double> cost_bounds, const plain::Machine& machine) {
     const Index k = machine.classes;
-    Worth w;
+    Evaluation w;
     double square = 0.0, losses = 0.0, smallest = plain::kInfinity;
     for (Index i = 0; i < std::ssize(labels); ++i) {
         std::vector<double> scores = plain::unshifted_scores(gram, machine, i);
         for (Index m = 0; m < k; ++m) {
             const double sign = m == labels[i] ? 1.0 : -1.0, cost = costs[labels[i] * k + m];
             const double a = sign * machine.row(i)[m];
-            CHECK(a >= 0.0 && (a == 0.0 || bounds[i] > 0.0));
+            CHECK(a >= 0.0 && (a == 0.0 || cost_bounds[i] > 0.0));
             square += machine.row(i)[m] * scores[m];
-            const double bend = a == 0.0 ? 0.0 : a / bounds[i];
+            const double bend = a == 0.0 ? 0.0 : a / cost_bounds[i];
             w.dual += a * cost - a * bend / 2;
             w.size += a;
             if (!machine.shift.empty()) scores[m] += machine.shift[m];
             // The gradient of the dual in a; a may grow, and fall if it is not zero.
             const double gradient = sign * scores[m] - cost + bend;
-            if (bounds[i] > 0.0) w.violation = std::max({w.violation, -gradient, a > 0.0 ? gradient : 0.0});
+            if (cost_bounds[i] > 0.0) w.violation = std::max({w.violation, -gradient, a > 0.0 ? gradient : 0.0});
             const double short_by = std::max(0.0, cost - sign * scores[m]);
-            if (std::isinf(bounds[i])) {
+            if (std::isinf(cost_bounds[i])) {
                 smallest = std::min(smallest, sign * scores[m] / cost);
             } else {
-                losses += bounds[i] * short_by * short_by / 2;
+                losses += cost_bounds[i] * short_by * short_by / 2;
             }
         }
-        if (std::isfinite(bounds[i])) w.bound_total += bounds[i];
+        if (std::isfinite(cost_bounds[i])) w.bound_total += cost_bounds[i];
     }
     w.dual -= square / 2;
     w.primal = square / 2 + losses;
@@ -161,7 +165,7 @@ inline Worth worth(std::span<const double> costs, const fixtures::Matrix& gram, 
 }
 
 /// The largest gap that a violation allows: every coefficient adds at most `v |B| + C v^2 / 2`.
-inline double largest_gap(const Worth& w, double violation, Index classes) {
+inline double largest_gap(const Evaluation& w, double violation, Index classes) {
     return violation * w.size + static_cast<double>(classes) * w.bound_total * violation * violation / 2;
 }
 

@@ -10,10 +10,10 @@ LOSSES = ["weston-watkins", "crammer-singer"]
 CORE = {"weston-watkins": _core.WestonWatkins(2.0), "crammer-singer": _core.CrammerSinger()}
 
 
-def best_row(loss, gradient, curvature, label, bound, row):
+def best_row(loss, gradient, curvature, label, cost_bound, row):
     """Return the minimum over the feasible set of ``g'd + curvature / 2 |d|^2`` by PIQP, d the change of the row."""
     k = len(row)
-    C = 1e30 if np.isinf(bound) else bound
+    C = 1e30 if np.isinf(cost_bound) else cost_bound
     low, high = np.full(k, -1e30), np.zeros(k)
     if loss == "weston-watkins":
         low, high = np.full(k, -C), np.zeros(k)
@@ -36,9 +36,9 @@ def best_row(loss, gradient, curvature, label, bound, row):
     return np.asarray(solver.result.x)
 
 
-def feasible_row(loss, k, label, bound, rng):
+def feasible_row(loss, k, label, cost_bound, rng):
     """Return a random row of the feasible set, some of its coefficients at their bounds."""
-    C = 3.0 if np.isinf(bound) else bound
+    C = 3.0 if np.isinf(cost_bound) else cost_bound
     a = C * rng.random(k) * (rng.random(k) < 0.6)
     if loss == "weston-watkins":
         a[rng.random(k) < 0.2] = C
@@ -57,18 +57,18 @@ def value(gradient, curvature, row, new):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("bound", [0.3, 2.0, np.inf])
+@pytest.mark.parametrize("cost_bound", [0.3, 2.0, np.inf])
 @pytest.mark.parametrize("ties", [False, True])
-def test_step_is_the_minimum_of_the_quadratic_program(loss, bound, ties):
+def test_step_is_the_minimum_of_the_quadratic_program(loss, cost_bound, ties):
     rng = np.random.default_rng(7)
     for _ in range(60):
         k = int(rng.integers(2, 9))
         label = int(rng.integers(k))
         gradient = rng.integers(-2, 3, size=k).astype(float) if ties else 2.0 * rng.normal(size=k)
         curvature = float(rng.uniform(0.1, 3.0))
-        row = feasible_row(loss, k, label, bound, rng)
-        ours = _core.exact_step(CORE[loss], gradient, curvature, label, bound, row)
-        theirs = best_row(loss, gradient, curvature, label, bound, row)
+        row = feasible_row(loss, k, label, cost_bound, rng)
+        ours = _core.exact_step(CORE[loss], gradient, curvature, label, cost_bound, row)
+        theirs = best_row(loss, gradient, curvature, label, cost_bound, row)
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
         assert value(gradient, curvature, row, ours) <= value(gradient, curvature, row, theirs) + 1e-9
         assert abs(ours.sum()) <= 1e-12

@@ -209,8 +209,8 @@ Index GramStore<Real>::bytes_to_come() const {
 }
 
 template <class Real>
-void GramStore<Real>::make_room() {
-    const auto fits = [&](Index room) { return memory_.bytes() + bytes_to_come() + room <= budget_; };
+void GramStore<Real>::evict_rows() {
+    const auto fits = [&](Index spare) { return memory_.bytes() + bytes_to_come() + spare <= budget_; };
     if (fits(0)) return;
     overflowed_ = true;
     struct Candidate {
@@ -243,7 +243,7 @@ void GramStore<Real>::make_room() {
 
 template <class Real>
 bool GramStore<Real>::fulfil() {
-    make_room();
+    evict_rows();
     // Rows against the same columns are computed together, whichever table they belong to: the larger the product, the
     // less it costs to bring the columns into the cache.
     struct Group {

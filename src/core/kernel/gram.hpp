@@ -113,7 +113,7 @@ class GramStore {
     };
 
     [[nodiscard]] const Square* square_around(Range rows, Range columns) const;
-    void make_room();
+    void evict_rows();
     void forget(RowTable<Real>& table, Index slot);
     static Index row_length(const RowTable<Real>& table) { return RowMemory<Real>::fitting(table.columns_.size()); }
     [[nodiscard]] Index bytes_to_come() const;

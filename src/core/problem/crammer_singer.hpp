@@ -19,12 +19,12 @@ class CrammerSinger {
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, 1.0);
     }
-    [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? bound : 0.0); }
+    [[nodiscard]] bool may_grow(double b, bool own, double cost_bound) const { return b < (own ? cost_bound : 0.0); }
     [[nodiscard]] bool may_fall(double, bool, double) const { return true; }
     [[nodiscard]] double violation(const RowExtremes& row) const { return row.highest - row.lowest; }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
-        return exact_step(gradient, curvature, example.label, {.most = example.bound}, beta);
+        return exact_step(gradient, curvature, example.label, {.most = example.cost_bound}, beta);
     }
     void make_feasible(const Example& example, std::span<double> beta) const;
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;

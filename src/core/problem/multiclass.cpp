@@ -151,7 +151,7 @@ double rounding_of(const Example& example, std::span<const double> beta) {
     constexpr double bits = 64 * std::numeric_limits<double>::epsilon();
     double largest = 0.0;
     for (const double b : beta) largest = std::max(largest, std::abs(b));
-    return bits * std::min(largest, example.bound);
+    return bits * std::min(largest, example.cost_bound);
 }
 
 double smallest_margin(std::span<const double> scores, Index label, double required) {

@@ -23,10 +23,10 @@ namespace polymargin {
 /// in the loss that the primal puts on the scores. That is all a solver ever asks a loss; what it has to have is
 /// `RowLoss`, and `MulticlassLoss` for the block decomposition.
 ///
-/// `bound` is `C_i`; infinite for a hard margin.
+/// `cost_bound` is `C_i`; infinite for a hard margin.
 struct Example {
     Index label;
-    double bound;
+    double cost_bound;
 };
 
 /// Values of many examples for each class, a class after the other: what is done to all examples is done to neighbours.

@@ -12,7 +12,7 @@ struct Interval {
 };
 
 Interval limits(Index m, const Example& example) {
-    return m == example.label ? Interval{0.0, example.bound} : Interval{-example.bound, 0.0};
+    return m == example.label ? Interval{0.0, example.cost_bound} : Interval{-example.cost_bound, 0.0};
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ class OneVsRest {
         }
         return sum;
     }
-    [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? bound : 0.0); }
-    [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return b > (own ? 0.0 : -bound); }
+    [[nodiscard]] bool may_grow(double b, bool own, double cost_bound) const { return b < (own ? cost_bound : 0.0); }
+    [[nodiscard]] bool may_fall(double b, bool own, double cost_bound) const { return b > (own ? 0.0 : -cost_bound); }
     [[nodiscard]] double violation(const RowExtremes& row) const { return std::max(row.highest, -row.lowest); }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const;

@@ -17,13 +17,13 @@ void RowStart::check(Index examples, Index classes) const {
 }
 
 void check_labels(std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
-                  bool rest_allowed) {
+                  bool allow_no_class) {
     if (labels.size() != cost_bounds.size() || classes < 1) {
         throw std::invalid_argument(
             "labels and cost_bounds must have a number for each example, and there are classes");
     }
     const auto wrong = std::ranges::find_if(labels, [classes](Index y) { return y < 0 || y >= classes; });
-    if (!rest_allowed && wrong != labels.end()) {
+    if (!allow_no_class && wrong != labels.end()) {
         throw std::invalid_argument("the label of example " + std::to_string(wrong - labels.begin()) +
                                     " must be a class, from 0 to " + std::to_string(classes - 1));
     }

@@ -18,7 +18,8 @@ struct RowStart {
 };
 
 /// Throw std::invalid_argument unless there are as many labels as bounds, and the labels are classes; with
-/// `rest_allowed` a label that is none is an example of no class.
-void check_labels(std::span<const Index> labels, std::span<const double> cost_bounds, Index classes, bool rest_allowed);
+/// `allow_no_class` a label that is none is an example of no class.
+void check_labels(std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
+                  bool allow_no_class);
 
 }  // namespace polymargin

@@ -24,9 +24,9 @@ void WestonWatkins::make_feasible(const Example& example, std::span<double> beta
     double sum = 0.0;
     for (Index m = 0; m < std::ssize(beta); ++m) {
         if (m == example.label) continue;
-        beta[m] = std::clamp(beta[m], -example.bound, 0.0);
+        beta[m] = std::clamp(beta[m], -example.cost_bound, 0.0);
         if (-beta[m] <= rounding) beta[m] = 0.0;
-        if (beta[m] + example.bound <= rounding) beta[m] = -example.bound;
+        if (beta[m] + example.cost_bound <= rounding) beta[m] = -example.cost_bound;
         sum -= beta[m];
     }
     beta[example.label] = sum;
@@ -34,7 +34,7 @@ void WestonWatkins::make_feasible(const Example& example, std::span<double> beta
 
 bool WestonWatkins::at_vertex(std::span<const double> beta, const Example& example) const {
     for (Index m = 0; m < std::ssize(beta); ++m) {
-        if (m != example.label && beta[m] < 0.0 && beta[m] > -example.bound) return false;
+        if (m != example.label && beta[m] < 0.0 && beta[m] > -example.cost_bound) return false;
     }
     return true;
 }
@@ -42,7 +42,7 @@ bool WestonWatkins::at_vertex(std::span<const double> beta, const Example& examp
 std::vector<Direction> WestonWatkins::directions(std::span<const double> beta, const Example& example) const {
     std::vector<Direction> free;
     for (Index m = 0; m < std::ssize(beta); ++m) {
-        if (m != example.label && beta[m] < 0.0 && beta[m] > -example.bound) free.push_back({example.label, m});
+        if (m != example.label && beta[m] < 0.0 && beta[m] > -example.cost_bound) free.push_back({example.label, m});
     }
     return free;
 }
@@ -53,7 +53,7 @@ double WestonWatkins::max_step(std::span<const double> beta, std::span<const dou
     for (Index m = 0; m < std::ssize(beta); ++m) {
         if (m == example.label) continue;
         if (change[m] > 0.0) share = std::min(share, -beta[m] / change[m]);
-        if (change[m] < 0.0) share = std::min(share, (beta[m] + example.bound) / -change[m]);
+        if (change[m] < 0.0) share = std::min(share, (beta[m] + example.cost_bound) / -change[m]);
     }
     return share;
 }

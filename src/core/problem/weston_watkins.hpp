@@ -22,7 +22,7 @@ class WestonWatkins {
     }
     // The own class follows from the others, which limit it.
     [[nodiscard]] bool may_grow(double b, bool own, double) const { return own || b < 0.0; }
-    [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return own || b > -bound; }
+    [[nodiscard]] bool may_fall(double b, bool own, double cost_bound) const { return own || b > -cost_bound; }
     // Every move is one with the own class, which is among those that may grow and fall.
     [[nodiscard]] double violation(const RowExtremes& row) const {
         const double grow = row.highest - row.own, fall = row.own - row.lowest;
@@ -30,7 +30,7 @@ class WestonWatkins {
     }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
-        return exact_step(gradient, curvature, example.label, {.largest = example.bound}, beta);
+        return exact_step(gradient, curvature, example.label, {.largest = example.cost_bound}, beta);
     }
     void make_feasible(const Example& example, std::span<double> beta) const;
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;

@@ -34,8 +34,8 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const Range
       working_(problem.size(), capacity) {
     if (problem.ranges.empty()) throw std::invalid_argument("a binary problem has at least one range of examples");
     for (const Run& run : runs_) {
-        const auto bounds = cost_bounds_.subspan(run.global, run.size);
-        hard_ = hard_ || std::any_of(bounds.begin(), bounds.end(), [](double c) { return std::isinf(c); });
+        const auto cost_bounds = cost_bounds_.subspan(run.global, run.size);
+        hard_ = hard_ || std::any_of(cost_bounds.begin(), cost_bounds.end(), [](double c) { return std::isinf(c); });
     }
     Index local = 0;
     for (const Range& s : segments) {

@@ -33,10 +33,10 @@ struct DecompositionSettings {
     Index steps_per_example = 100;
     /// Shrinking: an example that was optimal for so many rounds may rest, the others must be at most this share of
     /// all, and they are solved to this share of the violation.
-    Index calm_rounds = 16;
+    Index rounds_without_violation = 16;
     double active_share = 0.7, shrunk_share = 0.02;
     /// Shrinking does not pay any more when the violation is at most so many times the tolerance.
-    double nearly_there = 8.0;
+    double near_tolerance = 8.0;
     /// A hard margin below this, relative to the length of the examples, is taken for none.
     double smallest_margin = 1e-4;
     BlockSettings block = {};
@@ -63,7 +63,7 @@ template <MulticlassLoss Loss, class Real>
 class Decomposition {
   public:
     /// `labels` and `bounds` are in the store's numbering and stay with the caller.
-    Decomposition(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
+    Decomposition(const Loss& loss, std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
                   GramStore<Real>& store, const DecompositionSettings& settings, Control& control);
 
     /// Begin with these rows (as many numbers as classes for each example named) instead of zero.
@@ -80,7 +80,7 @@ class Decomposition {
     [[nodiscard]] double violation() const { return violation_; }
     [[nodiscard]] ClassMajor<const double> beta() const { return beta_view(); }
     [[nodiscard]] ClassMajor<const double> gradient() const { return gradient_view(); }
-    [[nodiscard]] Example example(Index i) const { return {labels_[i], bounds_[i]}; }
+    [[nodiscard]] Example example(Index i) const { return {labels_[i], cost_bounds_[i]}; }
     [[nodiscard]] const Bias& bias() const { return bias_; }
     /// sum_i B_im
     [[nodiscard]] std::vector<double> column_sums() const;
@@ -145,7 +145,7 @@ class Decomposition {
 
     const Loss& loss_;
     std::span<const Index> labels_;
-    std::span<const double> bounds_;
+    std::span<const double> cost_bounds_;
     Index classes_;
     Index stride_;
     GramStore<Real>& store_;

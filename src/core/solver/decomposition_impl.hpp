@@ -8,11 +8,11 @@ namespace polymargin {
 
 template <MulticlassLoss Loss, class Real>
 Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index> labels,
-                                         std::span<const double> bounds, Index classes, GramStore<Real>& store,
+                                         std::span<const double> cost_bounds, Index classes, GramStore<Real>& store,
                                          const DecompositionSettings& settings, Control& control)
     : loss_(loss),
       labels_(labels),
-      bounds_(bounds),
+      cost_bounds_(cost_bounds),
       classes_(classes),
       stride_(padded<double>(std::ssize(labels))),
       store_(store),
@@ -25,7 +25,7 @@ Decomposition<Loss, Real>::Decomposition(const Loss& loss, std::span<const Index
       violations_(labels.size()),
       last_violated_(labels.size(), 0),
       block_(working_.capacity(), classes, settings.block),
-      hard_(std::ranges::any_of(bounds, [](double c) { return std::isinf(c); })),
+      hard_(std::ranges::any_of(cost_bounds, [](double c) { return std::isinf(c); })),
       shrinking_(!hard_ && settings.gap == 0.0 && std::ssize(labels) >= settings.shrink_from) {
     std::fill_n(beta_.data(), classes * stride_, 0.0);
     for (Index m = 0; m < classes; ++m) {
@@ -180,7 +180,7 @@ void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
         }
         measure_violations(loss_,
                            {gradient_view().from(begin), beta_view().from(begin), labels_.data() + begin,
-                            bounds_.data() + begin, count},
+                            cost_bounds_.data() + begin, count},
                            violations_.data() + begin);
     });
     violation_ = *std::ranges::max_element(violations_);
@@ -241,7 +241,7 @@ bool Decomposition<Loss, Real>::inseparable() const {
     for (Index i = 0; i < size(); ++i) {
         copy_scores(i, scores);
         for (Index m = 0; m < classes_; ++m) square += beta().at(m, i) * scores[m];
-        if (!std::isinf(bounds_[i])) continue;
+        if (!std::isinf(cost_bounds_[i])) continue;
         for (Index m = 0; m < classes_; ++m) {
             if (!Loss::kRowsSumToZero || m == labels_[i]) mass += std::abs(beta().at(m, i));
         }
@@ -267,16 +267,16 @@ MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
             linear += row[m] * (offsets[m] + shift);
         }
         conjugates += conjugate_of(loss_, row, example(i));
-        if (std::isinf(bounds_[i])) margin = std::min(margin, loss_.margin(scores, labels_[i]));
+        if (std::isinf(cost_bounds_[i])) margin = std::min(margin, loss_.margin(scores, labels_[i]));
     }
     // With C = inf the primal point is the current one, scaled until the margin is there.
     const double scale = hard_ ? 1.0 / margin : 1.0;
     double losses = 0.0;
     for (Index i = 0; i < size(); ++i) {
-        if (std::isinf(bounds_[i])) continue;
+        if (std::isinf(cost_bounds_[i])) continue;
         copy_scores(i, scores);
         for (double& s : scores) s *= scale;
-        losses += bounds_[i] * loss_.loss(scores, labels_[i]);
+        losses += cost_bounds_[i] * loss_.loss(scores, labels_[i]);
     }
     MulticlassObjectives result{.primal = 0.5 * square * scale * scale + losses,
                                 .dual = -0.5 * square - linear - conjugates};
@@ -311,7 +311,7 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
             if (violations_[i] > tolerance) last_violated_[i] = rounds_;
             worst.offer(-violations_[i], i);
         }
-        if (shrinking_ && (shrunk || rounds_ % settings_.calm_rounds == 0)) {
+        if (shrinking_ && (shrunk || rounds_ % settings_.rounds_without_violation == 0)) {
             const auto members = active();
             shrunk = shrinking_pays(members, tolerance);
             if (shrunk) {

@@ -8,7 +8,7 @@ template <MulticlassLoss Loss, class Real>
 std::vector<Index> Decomposition<Loss, Real>::active() const {
     std::vector<Index> members;
     for (Index i = 0; i < size(); ++i) {
-        if (last_violated_[i] > rounds_ - settings_.calm_rounds || !at_vertex(i)) members.push_back(i);
+        if (last_violated_[i] > rounds_ - settings_.rounds_without_violation || !at_vertex(i)) members.push_back(i);
     }
     return members;
 }
@@ -16,7 +16,7 @@ std::vector<Index> Decomposition<Loss, Real>::active() const {
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::shrinking_pays(std::span<const Index> active, double tolerance) const {
     const Index count = std::ssize(active);
-    if (violation_ < settings_.nearly_there * tolerance) return false;
+    if (violation_ < settings_.near_tolerance * tolerance) return false;
     if (count > static_cast<Index>(settings_.active_share * static_cast<double>(size()))) return false;
     // Rows that stay in the cache cost nothing more; rows that do not all fit are better short.
     return store_.whole() ? RestrictedStore<Real>::fits(store_, count) : store_.overflowed();
@@ -37,10 +37,10 @@ void Decomposition<Loss, Real>::adopt(const Decomposition& from, std::span<const
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, double tolerance, Index most_steps) {
     std::vector<Index> labels;
-    std::vector<double> bounds;
+    std::vector<double> cost_bounds;
     for (const Index i : active) {
         labels.push_back(labels_[i]);
-        bounds.push_back(bounds_[i]);
+        cost_bounds.push_back(cost_bounds_[i]);
     }
     std::vector<double> changes(active.size() * classes_);
     Index steps = 0;
@@ -52,7 +52,7 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
         RestrictedStore<Real> restricted(store_, active);
         if (!store_.whole() && restricted.store().capacity(std::ssize(active)) < settings_.working_set) return false;
         ++shrinkings_;
-        Decomposition problem(loss_, labels, bounds, classes_, restricted.store(), settings_, control_);
+        Decomposition problem(loss_, labels, cost_bounds, classes_, restricted.store(), settings_, control_);
         problem.adopt(*this, active);
         problem.run(tolerance, most_steps);
         steps = problem.iterations();
@@ -66,7 +66,7 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
     if (!store_.whole()) return_freed_memory();
     iterations_ += steps;
     for (const Index i : active)
-        last_violated_[i] = rounds_ - settings_.calm_rounds;  // who is at a vertex now may stay there
+        last_violated_[i] = rounds_ - settings_.rounds_without_violation;  // who is at a vertex now may stay there
     return change_rows(active, changes) && steps > 0;
 }
 

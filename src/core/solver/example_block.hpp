@@ -19,10 +19,10 @@ namespace polymargin {
 
 struct BlockSettings {
     /// Steps for each example before the free coefficients are solved for; after the first time one is enough.
-    Index patience = 4;
+    Index steps_before_jump = 4;
     /// Steps for each example after which a part of a face that is too large is solved for: sooner it cost more than it
     /// saved on satimage.
-    Index long_time = 16;
+    Index slow_steps = 16;
     int first_jumps = 4, most_jumps = 64;  ///< in a row: doubled each time
     /// Jumps that go on where single rows meet their bounds: shorter each time, down to this. Hard problems (large C,
     /// wide kernels) took a tenth of the time with them.
@@ -70,10 +70,10 @@ class ExampleBlock {
     template <MulticlassLoss Loss>
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
-        Index steps = 0, patience = settings_.patience * size_;
+        Index steps = 0, step_limit = settings_.steps_before_jump * size_;
         int most_jumps = settings_.first_jumps;
         while (true) {
-            const Index most = std::min(limit - steps, patience);
+            const Index most = std::min(limit - steps, step_limit);
             const Index taken = take_steps(loss, tolerance, most);
             if (taken < 0) return -1;
             steps += taken;
@@ -82,7 +82,7 @@ class ExampleBlock {
             double share = 0.0;
             for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
                 if (control != nullptr && control->stop_requested()) return steps;
-                const Face face = face_to_solve(loss, steps > settings_.long_time * size_);
+                const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
                 if (face.empty()) break;
                 share = jump(loss, face, *blas);
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
@@ -90,7 +90,7 @@ class ExampleBlock {
             // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
             // have to look in between whether there is an end at all.
             if (blas == nullptr || unbounded()) continue;
-            patience = size_;
+            step_limit = size_;
             most_jumps = std::min(2 * most_jumps, settings_.most_jumps);
         }
     }
@@ -100,7 +100,7 @@ class ExampleBlock {
 
     [[nodiscard]] bool unbounded() const {
         return std::any_of(examples_.begin(), examples_.begin() + size_,
-                           [](const Example& example) { return std::isinf(example.bound); });
+                           [](const Example& example) { return std::isinf(example.cost_bound); });
     }
 
     /// Exact steps on one example after the other, the one that promises most first.
@@ -122,7 +122,7 @@ class ExampleBlock {
             }
             for_conjugate_gradient(loss, row, examples_[s], [&](Index m, double q) { own_gradient(m, s) += q; });
             measure(s);
-            settle(s);
+            mark_optimal(s);
         }
         return limit;
     }
@@ -217,8 +217,8 @@ class ExampleBlock {
         for (Index m = 0; m < classes_; ++m) {
             const bool own = m == example.label;
             const double b = rows_[s * classes_ + m];
-            grow_.data()[m * stride_ + s] = loss.may_grow(b, own, example.bound) ? Real(0) : kInfinity;
-            fall_.data()[m * stride_ + s] = loss.may_fall(b, own, example.bound) ? Real(0) : -kInfinity;
+            grow_.data()[m * stride_ + s] = loss.may_grow(b, own, example.cost_bound) ? Real(0) : kInfinity;
+            fall_.data()[m * stride_ + s] = loss.may_fall(b, own, example.cost_bound) ? Real(0) : -kInfinity;
         }
     }
     /// The size, padded to whole vectors: what the passes go over.
@@ -229,7 +229,7 @@ class ExampleBlock {
     /// Make the bound of one example exact.
     void measure(Index s);
     /// After its step an example is optimal, whatever rounding says: its turn comes when others have moved.
-    void settle(Index s) { lowest_.data()[s] = std::max(lowest_.data()[s], highest_.data()[s]); }
+    void mark_optimal(Index s) { lowest_.data()[s] = std::max(lowest_.data()[s], highest_.data()[s]); }
     void add(Index s, Index m, Real by);
     /// Compute the gradients anew, in double, from those that were loaded.
     void refresh();

@@ -36,12 +36,12 @@ struct ExponentiatedGradientSettings {
 template <SimplexLoss Loss, class Real>
 class ExponentiatedGradient {
   public:
-    ExponentiatedGradient(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds,
+    ExponentiatedGradient(const Loss& loss, std::span<const Index> labels, std::span<const double> cost_bounds,
                           Index classes, const LinearRows<Real>& rows, const ExponentiatedGradientSettings& settings,
                           Control& control)
         : loss_(loss),
           labels_(labels),
-          bounds_(bounds),
+          cost_bounds_(cost_bounds),
           classes_(classes),
           rows_(rows),
           settings_(settings),
@@ -65,10 +65,10 @@ class ExponentiatedGradient {
         for (Index i = 0; i < rows_.size(); ++i) {
             odds_[i * classes_ + labels_[i]] = settings_.first_odds;
             const double curvature = rows_.norm(i) + weight;
-            rates_[i] = curvature > 0.0 ? settings_.first_rate / (bounds_[i] * curvature) : 1.0;
+            rates_[i] = curvature > 0.0 ? settings_.first_rate / (cost_bounds_[i] * curvature) : 1.0;
             std::ranges::fill(before_, 0.0);
             probabilities(i, 0.0, after_);
-            for (Index m = 0; m < classes_; ++m) after_[m] = bounds_[i] * ((m == labels_[i]) - after_[m]);
+            for (Index m = 0; m < classes_; ++m) after_[m] = cost_bounds_[i] * ((m == labels_[i]) - after_[m]);
             move(i);
         }
     }
@@ -104,7 +104,7 @@ class ExponentiatedGradient {
             }
             given = std::min(given, 1.0);  // rounding may say otherwise when nothing is left for the own class
             for (Index m = 0; m < classes_; ++m) {
-                row[m] = {static_cast<std::int32_t>(m), bounds_[i] * (m == labels_[i] ? given : -after_[m])};
+                row[m] = {static_cast<std::int32_t>(m), cost_bounds_[i] * (m == labels_[i] ? given : -after_[m])};
             }
             result.set(i, row);
         }
@@ -144,7 +144,7 @@ class ExponentiatedGradient {
     /// Visit an example; what it costs in the primal.
     double visit(Index i) {
         ++visits_;
-        const double bound = bounds_[i], curvature = rows_.norm(i) + weight_;
+        const double bound = cost_bounds_[i], curvature = rows_.norm(i) + weight_;
         weights_.products(rows_.row(i), scores_.data());
         std::vector<double>& scores = gradient_;
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]) + bias_[m];
@@ -182,7 +182,7 @@ class ExponentiatedGradient {
 
     const Loss& loss_;
     std::span<const Index> labels_;
-    std::span<const double> bounds_;
+    std::span<const double> cost_bounds_;
     Index classes_;
     const LinearRows<Real>& rows_;
     ExponentiatedGradientSettings settings_;

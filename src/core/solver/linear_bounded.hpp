@@ -42,8 +42,8 @@ LinearSolution solve_by_exponentiated_gradient(const LinearTask<Loss>& task, con
     auto settings = task.tuning.exponentiated_gradient;
     settings.max_visits = task.settings.max_visits;
     settings.seed = task.settings.seed;
-    ExponentiatedGradient<Loss, Real> solver(task.loss, task.problem.labels, task.problem.bounds, task.problem.classes,
-                                             rows, settings, tools.control);
+    ExponentiatedGradient<Loss, Real> solver(task.loss, task.problem.labels, task.problem.cost_bounds,
+                                             task.problem.classes, rows, settings, tools.control);
     solver.start(task.bias_weight());
     return solve_bounded<Real>(task, solver, tools.workers, [](const LinearState&) {});
 }

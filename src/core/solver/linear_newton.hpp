@@ -21,8 +21,9 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
     const auto evaluated = [&](const Coefficients& coefficients, const PrimalPoint* point) {
         return evaluate(task.loss, task.problem, coefficients, free ? 0.0 : weight, bias, tools.workers, point);
     };
-    ProximalNewton<Loss, Real> newton(task.loss, task.problem.labels, task.problem.bounds, task.problem.classes, rows,
-                                      weight, free, task.tuning.newton, tools.blas, *tools.workers.pool, tools.control);
+    ProximalNewton<Loss, Real> newton(task.loss, task.problem.labels, task.problem.cost_bounds, task.problem.classes,
+                                      rows, weight, free, task.tuning.newton, tools.blas, *tools.workers.pool,
+                                      tools.control);
     const Index left = task.settings.max_visits < 0 ? -1 : task.settings.max_visits - solver.visits();
     newton.start(solver.take_coefficients(), bias);
     return_freed_memory();

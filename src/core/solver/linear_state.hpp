@@ -19,7 +19,7 @@ struct LinearData {
     const DataView& data;
     std::span<const Index> order;  ///< example i is row `order[i]`
     std::span<const Index> labels;
-    std::span<const double> bounds;
+    std::span<const double> cost_bounds;
     Index classes;
     /// What the solver subtracted from all examples, for a free bias, which makes up for it; empty: nothing.
     std::span<const double> centre = {};
@@ -68,19 +68,19 @@ inline void sum_up(const LinearData& problem, const Coefficients& coefficients, 
 }
 
 /// What some examples add to the objectives, and the violation of the worst.
-struct PartWorth {
+struct PartObjectives {
     double losses = 0.0, linear = 0.0, conjugates = 0.0, violation = 0.0;
 };
 
 /// By the scores of the weights and the bias of the state.
 template <RowLoss Loss>
-PartWorth worth_of(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
-                   const LinearState& state, Range range) {
+PartObjectives objectives_of_part(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
+                                  const LinearState& state, Range range) {
     const Index k = problem.classes;
-    PartWorth part;
+    PartObjectives part;
     std::vector<double> scores(k), gradient(k), row(k);
     for (Index i = range.begin; i < range.end; ++i) {
-        const Example example{problem.labels[i], problem.bounds[i]};
+        const Example example{problem.labels[i], problem.cost_bounds[i]};
         std::ranges::copy(state.bias, scores.begin());
         for_entries(problem.data, problem.order[i], [&](Index f, double v) {
             const double* w = state.weights.data() + f * k;
@@ -95,7 +95,7 @@ PartWorth worth_of(const Loss& loss, const LinearData& problem, const Coefficien
         }
         for_conjugate_gradient(loss, row, example, [&](Index m, double q) { gradient[m] += q; });
         part.conjugates += conjugate_of(loss, row, example);
-        part.losses += example.bound * loss.loss(scores, example.label);
+        part.losses += example.cost_bound * loss.loss(scores, example.label);
         part.violation = std::max(part.violation, loss.violation(extremes_of(loss, gradient, row, example)));
     }
     return part;
@@ -128,12 +128,12 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
     }
-    std::vector<PartWorth> parts((n + Workers::kPart - 1) / Workers::kPart);
+    std::vector<PartObjectives> parts((n + Workers::kPart - 1) / Workers::kPart);
     workers.for_parts(n, [&](Range range) {
-        parts[range.begin / Workers::kPart] = worth_of(loss, problem, coefficients, state, range);
+        parts[range.begin / Workers::kPart] = objectives_of_part(loss, problem, coefficients, state, range);
     });
     double losses = 0.0, linear = 0.0, conjugates = 0.0;
-    for (const PartWorth& part : parts) {
+    for (const PartObjectives& part : parts) {
         losses += part.losses;
         linear += part.linear;
         conjugates += part.conjugates;

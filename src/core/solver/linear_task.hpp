@@ -33,7 +33,7 @@ struct LinearSettings {
     /// one.
     Index classes_in_group = 32;
     /// Rounds that a gap may stay as it is, but for `unchanged`; in double, below `rounding` alone.
-    int patience = 50;
+    int max_idle = 50;
     double unchanged = 0.999, rounding = 1e-12;
     /// The gap that the solver's own guess is asked for, when the true one is not reached: smaller each time, not below
     /// this share.
@@ -91,7 +91,7 @@ class GapProgress {
     bool operator()(double gap) {
         idle_ = gap < settings_.unchanged * best_ ? 0 : idle_ + 1;
         best_ = std::min(best_, gap);
-        return idle_ < settings_.patience || (std::is_same_v<Real, double> && gap > settings_.rounding);
+        return idle_ < settings_.max_idle || (std::is_same_v<Real, double> && gap > settings_.rounding);
     }
 
   private:

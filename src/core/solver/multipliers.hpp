@@ -15,7 +15,7 @@
 namespace polymargin {
 
 /// What a step left of the sums, as a share of what the one before left: above `least`, at most `most`.
-struct LeftShare {
+struct RemainingShare {
     double least, most = std::numeric_limits<double>::infinity();
 
     /// `last` may be zero, and `most` infinite: no limit whatever the last.
@@ -23,14 +23,14 @@ struct LeftShare {
 };
 
 struct MultiplierSettings {
-    Index max_steps = 200;  ///< on the bias; -1: no limit, the problem says when to end
-    LeftShare slow{0.5};    ///< a step that leaves so much asks for a larger weight,
-    double growth = 2.0;    ///< so many times as large
+    Index max_steps = 200;     ///< on the bias; -1: no limit, the problem says when to end
+    RemainingShare slow{0.5};  ///< a step that leaves so much asks for a larger weight,
+    double growth = 2.0;       ///< so many times as large
     /// In units of a kernel value: with a much larger weight a step on one example can hardly move for the sums.
     double most_weight = 16.0;
     /// Unless the sums hardly change at all: then b is on its way to the next place where a coefficient moves, and
     /// hurries.
-    LeftShare stuck{0.99};
+    RemainingShare stuck{0.99};
 };
 
 /// A problem whose bias can be part of the weights: `b_m = weight sum_i B_im + shift_m`.

@@ -18,12 +18,12 @@ constexpr double kRounding = 1e-13;
 
 class Polisher {
   public:
-    Polisher(std::span<const Run> runs, std::span<const double> upper, BinaryState& state, const PolishKernel& kernel,
-             const Blas& blas)
+    Polisher(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
+             const PolishKernel& kernel, const Blas& blas)
         : state_(state), kernel_(kernel), blas_(blas), lower_(state.beta.size()), upper_(state.beta.size()) {
         for (const Run& run : runs) {
             for (Index i = 0; i < run.size; ++i) {
-                const double bound = upper[run.global + i];
+                const double bound = cost_bounds[run.global + i];
                 lower_[run.local + i] = run.sign > 0 ? 0.0 : -bound;
                 upper_[run.local + i] = run.sign > 0 ? bound : 0.0;
             }
@@ -69,9 +69,9 @@ class Polisher {
         double share = 1.0;
         Index blocking = -1;
         for (std::size_t i = 0; i < f.size(); ++i) {
-            const double room = p[i] > 0 ? upper_[f[i]] - state_.beta[f[i]] : state_.beta[f[i]] - lower_[f[i]];
-            if (std::abs(p[i]) * share > room) {
-                share = room / std::abs(p[i]);
+            const double distance = p[i] > 0 ? upper_[f[i]] - state_.beta[f[i]] : state_.beta[f[i]] - lower_[f[i]];
+            if (std::abs(p[i]) * share > distance) {
+                share = distance / std::abs(p[i]);
                 blocking = f[i];
             }
         }
@@ -98,10 +98,11 @@ class Polisher {
         }
         if (i < 0 || j < 0 || !(state_.f[j] - state_.f[i] > kRounding * scale)) return false;
         const double curvature = kernel_.value(i, i) + kernel_.value(j, j) - 2 * kernel_.value(i, j);
-        const double room_i = upper_[i] - state_.beta[i], room_j = state_.beta[j] - lower_[j];
-        const double step = std::min({(state_.f[j] - state_.f[i]) / std::max(curvature, 1e-12), room_i, room_j});
-        state_.beta[i] = step == room_i ? upper_[i] : state_.beta[i] + step;
-        state_.beta[j] = step == room_j ? lower_[j] : state_.beta[j] - step;
+        const double max_step_i = upper_[i] - state_.beta[i], max_step_j = state_.beta[j] - lower_[j];
+        const double step =
+            std::min({(state_.f[j] - state_.f[i]) / std::max(curvature, 1e-12), max_step_i, max_step_j});
+        state_.beta[i] = step == max_step_i ? upper_[i] : state_.beta[i] + step;
+        state_.beta[j] = step == max_step_j ? lower_[j] : state_.beta[j] - step;
         const Index which[] = {i, j};
         const double change[] = {step, -step};
         kernel_.moved(which, change);
@@ -116,13 +117,13 @@ class Polisher {
 
 }  // namespace
 
-void polish(std::span<const Run> runs, std::span<const double> upper, BinaryState& state, const PolishKernel& kernel,
-            const Blas& blas, Index max_free) {
-    const double before = violation(runs, state, upper).size();
+void polish(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
+            const PolishKernel& kernel, const Blas& blas, Index max_free) {
+    const double before = violation(runs, state, cost_bounds).size();
     const BinaryState saved = state;
-    Polisher(runs, upper, state, kernel, blas).run(max_free);
+    Polisher(runs, cost_bounds, state, kernel, blas).run(max_free);
     // Not "no worse": with an indefinite kernel the linear conditions may describe a saddle.
-    if (!(violation(runs, state, upper).size() <= before)) state = saved;
+    if (!(violation(runs, state, cost_bounds).size() <= before)) state = saved;
 }
 
 }  // namespace polymargin

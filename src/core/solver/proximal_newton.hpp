@@ -41,7 +41,7 @@ struct NewtonSettings {
     /// Damping: at first, when a step was much too long, and less than which is none. It came when steps overshot
     /// where the examples of a feature are all at their limits.
     double first_damping = 0.01, fresh_damping = 1e-4, least_damping = 1e-6;
-    int patience = 6;  ///< points of the dual that may pass without the gap falling by a tenth
+    int max_idle = 6;  ///< points of the dual that may pass without the gap falling by a tenth
     /// Blocks of the Hessian cost their features squared for each example and cubed to factor: for few features, and
     /// many examples for each.
     Index most_features = 1024, rows_per_feature = 4;
@@ -70,7 +70,7 @@ class ProximalNewton {
   public:
     /// `weight` is that of a bias that is part of the weights: 1, or 0 if there is none. If the bias is `free` it is
     /// where the method starts.
-    ProximalNewton(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
+    ProximalNewton(const Loss& loss, std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
                    const LinearRows<Real>& rows, double weight, bool free, const NewtonSettings& settings,
                    const Blas& blas, ThreadPool& pool, Control& control);
 
@@ -113,7 +113,7 @@ class ProximalNewton {
     void find_reach();
     Inner solve_inner(double gap);
     /// The point of the dual that was found becomes the next to start from, or the best one on the way to it.
-    double settle();
+    double accept_dual();
     /// A free bias takes over what the weights of its feature have become.
     void move_bias();
     void compute_scores();
@@ -149,7 +149,7 @@ class ProximalNewton {
 
     const Loss& loss_;
     std::span<const Index> labels_;
-    std::span<const double> bounds_;
+    std::span<const double> cost_bounds_;
     Index classes_, size_;
     const LinearRows<Real>& rows_;
     double weight_, bias_;  // bias_: the value of the feature that stands for it

@@ -30,12 +30,13 @@ inline void add_to(std::vector<double>& to, double by, const std::vector<double>
 
 template <NewtonLoss Loss, class Real>
 ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Index> labels,
-                                           std::span<const double> bounds, Index classes, const LinearRows<Real>& rows,
-                                           double weight, bool free, const NewtonSettings& settings, const Blas& blas,
-                                           ThreadPool& pool, Control& control)
+                                           std::span<const double> cost_bounds, Index classes,
+                                           const LinearRows<Real>& rows, double weight, bool free,
+                                           const NewtonSettings& settings, const Blas& blas, ThreadPool& pool,
+                                           Control& control)
     : loss_(loss),
       labels_(labels),
-      bounds_(bounds),
+      cost_bounds_(cost_bounds),
       classes_(classes),
       size_(rows.features() + (weight > 0.0 ? 1 : 0)),
       rows_(rows),
@@ -152,7 +153,7 @@ void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& s
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std::span<double> row) const {
-    const Example example{labels_[i], bounds_[i]};
+    const Example example{labels_[i], cost_bounds_[i]};
     load_centre(i, row);
     const auto offsets = loss_.offsets(example.label);
     for (Index m = 0; m < classes_; ++m) scores[m] += offsets[m];
@@ -168,7 +169,7 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
         Real by[2 * proximal_newton::kMostClasses] = {};
         const std::span<double> s(scores, classes_), b(row, classes_);
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
-        share.losses += bounds_[i] * loss_.loss(s, labels_[i]);
+        share.losses += cost_bounds_[i] * loss_.loss(s, labels_[i]);
         respond(i, s, b);
         std::uint64_t face = 0;
         bool used = false;
@@ -178,7 +179,7 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
             by[m] = static_cast<Real>(row[m]);
             used = used || row[m] != 0.0;
             share.linear += (offsets[m] + shift_[m]) * row[m];
-            if (loss_.may_grow(row[m], own, bounds_[i]) && loss_.may_fall(row[m], own, bounds_[i])) {
+            if (loss_.may_grow(row[m], own, cost_bounds_[i]) && loss_.may_fall(row[m], own, cost_bounds_[i])) {
                 face |= std::uint64_t{1} << m;
             }
         }
@@ -244,7 +245,7 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
 }
 
 template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::settle() {
+double ProximalNewton<Loss, Real>::accept_dual() {
     using namespace proximal_newton;
     // The dual is a parabola on the way from A to B.
     Vector change = now_.weights;
@@ -319,11 +320,11 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     max_visits_ = max_visits;
     compute_scores();
     double best = std::numeric_limits<double>::infinity();
-    for (int idle = 0; idle < settings_.patience; ++idle) {
+    for (int idle = 0; idle < settings_.max_idle; ++idle) {
         if (stopped()) return stop_reason(control_);
         const Inner inner = solve_inner(gap);
         if (stopped()) return stop_reason(control_);
-        const double open = gap_of(now_), length = settle();
+        const double open = gap_of(now_), length = accept_dual();
         move_bias();
         if (inner == Inner::stopped) return Status::max_iterations;
         if (inner == Inner::certified) return Status::converged;
@@ -347,7 +348,7 @@ Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     Vector row(classes_);
     for (Index i = 0; i < rows_.size(); ++i) {
         load_centre(i, row);  // feasible but for rounding
-        loss_.make_feasible({labels_[i], bounds_[i]}, row);
+        loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
         entries.clear();
         for (Index m = 0; m < classes_; ++m) {
             if (row[m] != 0.0) entries.push_back({static_cast<std::int32_t>(m), row[m]});

@@ -37,7 +37,7 @@ struct SequentialSettings {
     /// than a look.
     double negligible = 0.01;
     /// Full loops that may pass without the guess of the gap being halved: rounding in the weights may fool it.
-    int patience = 30;
+    int max_idle = 30;
 };
 
 /// The sequential dual method for linear machines (Keerthi et al. 2 and 3): one example after the other gets the row of
@@ -53,11 +53,11 @@ struct SequentialSettings {
 template <RowLoss Loss, class Real>
 class SequentialDual {
   public:
-    SequentialDual(const Loss& loss, std::span<const Index> labels, std::span<const double> bounds, Index classes,
+    SequentialDual(const Loss& loss, std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
                    const LinearRows<Real>& rows, const SequentialSettings& settings, Control& control)
         : loss_(loss),
           labels_(labels),
-          bounds_(bounds),
+          cost_bounds_(cost_bounds),
           classes_(classes),
           rows_(rows),
           settings_(settings),
@@ -107,7 +107,7 @@ class SequentialDual {
     /// A stop request is looked for so often.
     static constexpr Index kCheckEvery = 64;
 
-    [[nodiscard]] Example example(Index i) const { return {labels_[i], bounds_[i]}; }
+    [[nodiscard]] Example example(Index i) const { return {labels_[i], cost_bounds_[i]}; }
     [[nodiscard]] bool at_limit() const { return settings_.max_visits >= 0 && visits_ >= settings_.max_visits; }
     [[nodiscard]] bool may_go_on() const { return !at_limit() && !control_.stop_requested(); }
     [[nodiscard]] Status reason_to_stop() const {
@@ -132,7 +132,9 @@ class SequentialDual {
     /// Make the row that is loaded the best one.
     void improve(Index i);
     /// Of the row that is loaded.
-    [[nodiscard]] bool at_vertex(Index i) const { return loss_.at_vertex(row_, {place_of(labels_[i]), bounds_[i]}); }
+    [[nodiscard]] bool at_vertex(Index i) const {
+        return loss_.at_vertex(row_, {place_of(labels_[i]), cost_bounds_[i]});
+    }
     /// Where a class is among those that are loaded, -1 if it is not.
     [[nodiscard]] Index place_of(Index m) const {
         if (all_loaded_) return m;
@@ -148,7 +150,7 @@ class SequentialDual {
 
     const Loss& loss_;
     std::span<const Index> labels_;
-    std::span<const double> bounds_;
+    std::span<const double> cost_bounds_;
     Index classes_;
     const LinearRows<Real>& rows_;
     SequentialSettings settings_;

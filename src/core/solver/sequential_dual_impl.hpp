@@ -26,8 +26,8 @@ double SequentialDual<Loss, Real>::promise_of_scores(Index i, const Example& exa
     const OwnOffset offsets = loss_.offsets(example.label);
     // The limits stand for an example of no class whose coefficients are zero; few differ.
     const auto row = coefficients_.row(i);
-    if (example.label >= 0) set_limits(example.label, 0.0, true, example.bound);
-    for (const auto& [m, b] : row) set_limits(m, b, m == example.label, example.bound);
+    if (example.label >= 0) set_limits(example.label, 0.0, true, example.cost_bound);
+    for (const auto& [m, b] : row) set_limits(m, b, m == example.label, example.cost_bound);
     const Real own = example.label >= 0 ? static_cast<Real>(offsets.own - offsets.others) : Real(0);
     const auto [highest, lowest] =
         add_and_measure<Real>(scores_, bias_row_, static_cast<Real>(offsets.others), example.label, own, fall_, grow_);
@@ -56,7 +56,8 @@ double SequentialDual<Loss, Real>::visit_used(Index i) {
     weights_.products(rows_.row(i), used_, scores_.data());
     for (std::size_t c = 0; c < used_.size(); ++c) scores_[c] += bias_row_[used_[c]];
     load_gradient(example);
-    const auto [highest, lowest, mine] = extremes_of(loss_, gradient_, row_, {place_of(example.label), example.bound});
+    const auto [highest, lowest, mine] =
+        extremes_of(loss_, gradient_, row_, {place_of(example.label), example.cost_bound});
     return promise_of<Loss>(highest, lowest);
 }
 
@@ -80,7 +81,7 @@ void SequentialDual<Loss, Real>::load_gradient(const Example& example) {
     for (std::size_t c = 0; c < used_.size(); ++c) {
         gradient_[c] = static_cast<double>(scores_[c]) + offsets[used_[c]];
     }
-    for_conjugate_gradient(loss_, row_, {place_of(example.label), example.bound},
+    for_conjugate_gradient(loss_, row_, {place_of(example.label), example.cost_bound},
                            [&](Index c, double q) { gradient_[c] += q; });
 }
 
@@ -89,7 +90,7 @@ void SequentialDual<Loss, Real>::improve(Index i) {
     const Example example = this->example(i);
     const double curvature = rows_.norm(i) + weight_;
     before_ = row_;
-    const Example placed{place_of(example.label), example.bound};
+    const Example placed{place_of(example.label), example.cost_bound};
     if (!loss_.step(gradient_, curvature, placed, row_)) return;
     conjugates_ += conjugate_of(loss_, row_, placed) - conjugate_of(loss_, before_, placed);
     const auto offsets = loss_.offsets(example.label);
@@ -129,7 +130,7 @@ void SequentialDual<Loss, Real>::prepare(std::size_t t) const {
         rows_.announce(i);
         coefficients_.announce(i);
         __builtin_prefetch(&labels_[i]);
-        __builtin_prefetch(&bounds_[i]);
+        __builtin_prefetch(&cost_bounds_[i]);
     }
     if (t + fetched < loop_.size()) {
         rows_.fetch(loop_[t + fetched]);
@@ -150,13 +151,13 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
         const Index i = loop_[t];
         const double distance = used_only ? visit_used(i) : visit(i);
         worst = std::max(worst, distance);
-        const bool worth = distance > negligible;
-        if (worth && !used_only) {
+        const bool above = distance > negligible;
+        if (above && !used_only) {
             load_row(i);
             load_gradient(example(i));
         }
-        if (worth) improve(i);
-        after(i, worth);
+        if (above) improve(i);
+        after(i, above);
     }
     return worst;
 }
@@ -165,16 +166,16 @@ template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::full_loop() {
     double losses = 0.0;
     std::vector<double> scores(classes_);
-    std::vector<char> rests(all_.size(), 0);
+    std::vector<char> is_at_vertex(all_.size(), 0);
     const double worst = visit_all(all_, false, [&](Index i, bool changed) {
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]);  // as they were before
-        losses += bounds_[i] * loss_.loss(scores, labels_[i]);
+        losses += cost_bounds_[i] * loss_.loss(scores, labels_[i]);
         if (!changed) load_row(i);
-        rests[i] = at_vertex(i);
+        is_at_vertex[i] = at_vertex(i);
     });
     if (worst < 0.0) return false;
     active_.clear();
-    std::ranges::copy_if(all_, std::back_inserter(active_), [&](std::uint32_t i) { return !rests[i]; });
+    std::ranges::copy_if(all_, std::back_inserter(active_), [&](std::uint32_t i) { return !is_at_vertex[i]; });
     violation_ = worst;
     double square = square_;
     for (const double s : sums_) square += weight_ * s * s;
@@ -188,13 +189,13 @@ template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
     const auto most = static_cast<Index>(settings_.shrunk_loops * static_cast<double>(rows_.size()));
     const bool used_only = classes_ > Weights<Real>::kFew;
-    std::vector<char> rests(all_.size(), 0);
+    std::vector<char> is_at_vertex(all_.size(), 0);
     for (Index done = 0; done < most && !active_.empty(); done += std::ssize(loop_)) {
         const double worst = visit_all(active_, used_only, [&](Index i, bool changed) {
-            if (changed) rests[i] = at_vertex(i);
+            if (changed) is_at_vertex[i] = at_vertex(i);
         });
         if (worst < 0.0) return false;
-        std::erase_if(active_, [&](std::uint32_t i) { return rests[i] != 0; });
+        std::erase_if(active_, [&](std::uint32_t i) { return is_at_vertex[i] != 0; });
         if (worst <= tolerance) break;
     }
     return true;
@@ -213,7 +214,7 @@ Status SequentialDual<Loss, Real>::run(double gap, double loops) {
             best = guessed_gap_;
             idle = 0;
         }
-        if (idle == settings_.patience || static_cast<double>(visits_) >= enough) return Status::converged;
+        if (idle == settings_.max_idle || static_cast<double>(visits_) >= enough) return Status::converged;
         if (settings_.shrinking && !shrunk_loops(settings_.cooling ? settings_.cooling_share * violation_ : 0.0)) {
             return reason_to_stop();
         }

@@ -16,7 +16,7 @@ constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 constexpr double kFlat = 1e-12;
 
 /// Steps for each variable before the first jump.
-constexpr Index kPatience = 1;
+constexpr Index kStepsBeforeJump = 1;
 /// Jumps in a row, each blocked by a bound, at first and at most.
 constexpr int kFirstJumps = 4, kMostJumps = 64;
 /// What a step takes for each variable, if a multiplication of a factorisation takes 1.
@@ -121,16 +121,16 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
         const double curvature = static_cast<double>(row_i[i]) + row_j[j] - 2.0 * row_i[j];
         const double wanted =
             (static_cast<double>(block.f.data()[j]) - first.lowest.value) / std::max(curvature, kFlat);
-        const double room_i = block.upper.data()[i] - block.beta.data()[i];
-        const double room_j = block.beta.data()[j] - block.lower.data()[j];
-        const double step = std::min({wanted, room_i, room_j});
-        if (curvature <= kFlat && std::isinf(std::min(room_i, room_j))) {
+        const double max_step_i = block.upper.data()[i] - block.beta.data()[i];
+        const double max_step_j = block.beta.data()[j] - block.lower.data()[j];
+        const double step = std::min({wanted, max_step_i, max_step_j});
+        if (curvature <= kFlat && std::isinf(std::min(max_step_i, max_step_j))) {
             result.unbounded = true;
             return result;
         }
         // A variable that meets its bound gets the bound itself, not the bound plus rounding.
-        set_variable(block, i, step == room_i ? block.upper.data()[i] : block.beta.data()[i] + step);
-        set_variable(block, j, step == room_j ? block.lower.data()[j] : block.beta.data()[j] - step);
+        set_variable(block, i, step == max_step_i ? block.upper.data()[i] : block.beta.data()[i] + step);
+        set_variable(block, j, step == max_step_j ? block.lower.data()[j] : block.beta.data()[j] - step);
         first = update_and_choose<Bytes>(block, row_i, row_j, static_cast<Real>(step));
         ++result.iterations;
     }
@@ -163,11 +163,11 @@ void SmoBlock<Real>::resize(Index count, Index capacity) {
 template <class Real>
 SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas) {
     SmoResult all;
-    Index patience = kPatience * block.size;
+    Index step_limit = kStepsBeforeJump * block.size;
     int most_jumps = kFirstJumps;
     while (true) {
         const Index left = max_iterations - all.iterations;
-        const Index most = blas != nullptr ? std::min(left, patience) : left;
+        const Index most = blas != nullptr ? std::min(left, step_limit) : left;
         const SmoResult some =
             with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { return run<bytes>(block, tolerance, most); });
         all = {all.iterations + some.iterations, some.violation, some.unbounded};
@@ -183,7 +183,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         }
         if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
         // Jumps and steps take turns, and about the same time.
-        patience = std::max(block.size / 2, static_cast<Index>(cost / static_cast<double>(kStepCost * block.width)));
+        step_limit = std::max(block.size / 2, static_cast<Index>(cost / static_cast<double>(kStepCost * block.width)));
         most_jumps = std::min(2 * most_jumps, kMostJumps);
     }
 }

@@ -89,9 +89,9 @@ typename SmoJump<Real>::Outcome SmoJump<Real>::go(double length) {
     for (std::size_t a = 0; a < free_.size(); ++a) {
         const Index t = free_[a];
         const double b = block_.beta.data()[t];
-        const double room = step_[a] > 0.0 ? block_.upper.data()[t] - b : b - block_.lower.data()[t];
-        if (std::abs(step_[a]) * length > room) {
-            length = room / std::abs(step_[a]);
+        const double distance = step_[a] > 0.0 ? block_.upper.data()[t] - b : b - block_.lower.data()[t];
+        if (std::abs(step_[a]) * length > distance) {
+            length = distance / std::abs(step_[a]);
             blocking = t;
         }
     }

@@ -20,7 +20,7 @@ class LinearSolver {
         : task_(task),
           rows_(rows),
           tools_(tools),
-          solver_(task.loss, task.problem.labels, task.problem.bounds, task.problem.classes, rows, task.settings,
+          solver_(task.loss, task.problem.labels, task.problem.cost_bounds, task.problem.classes, rows, task.settings,
                   tools.control),
           free_(task.bias == BiasKind::free) {}
 

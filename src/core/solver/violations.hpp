@@ -14,7 +14,7 @@ struct ExampleStrip {
     ClassMajor<const double> gradient;
     ClassMajor<const double> beta;
     const Index* labels;
-    const double* bounds;
+    const double* cost_bounds;
     Index count;
 };
 
@@ -28,7 +28,7 @@ POLYMARGIN_INLINE void measure_strip(const Loss& loss, const ExampleStrip& strip
     for (Index start = 0; start < strip.count; start += lanes) {
         const Index count = std::min(lanes, strip.count - start);
         const Index* label = strip.labels + start;
-        const double* bound = strip.bounds + start;
+        const double* bound = strip.cost_bounds + start;
         std::fill_n(highest, count, -infinity);
         std::fill_n(lowest, count, infinity);
         std::fill_n(own, count, 0.0);
@@ -68,8 +68,8 @@ template <RowLoss Loss>
     RowExtremes found{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), 0.0};
     for (Index m = 0; m < std::ssize(row); ++m) {
         const bool own = m == example.label;
-        if (loss.may_fall(row[m], own, example.bound)) found.highest = std::max(found.highest, gradient[m]);
-        if (loss.may_grow(row[m], own, example.bound)) found.lowest = std::min(found.lowest, gradient[m]);
+        if (loss.may_fall(row[m], own, example.cost_bound)) found.highest = std::max(found.highest, gradient[m]);
+        if (loss.may_grow(row[m], own, example.cost_bound)) found.lowest = std::min(found.lowest, gradient[m]);
         if (own) found.own = gradient[m];
     }
     return found;

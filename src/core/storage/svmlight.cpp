@@ -82,8 +82,8 @@ class Words {
         return begin_ < end_;
     }
     [[nodiscard]] std::string_view word() const { return line_.substr(begin_, end_ - begin_); }
-    [[noreturn]] void refuse(const std::string& flaw) const {
-        throw TextError(number_, static_cast<Index>(begin_) + 1, flaw + ", got " + quoted(word()));
+    [[noreturn]] void refuse(const std::string& message) const {
+        throw TextError(number_, static_cast<Index>(begin_) + 1, message + ", got " + quoted(word()));
     }
 
   private:
@@ -123,8 +123,8 @@ Index feature(const Words& words, Index least, double& value) {
 
 }  // namespace
 
-TextError::TextError(Index line, Index column, const std::string& flaw)
-    : std::invalid_argument("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + flaw) {}
+TextError::TextError(Index line, Index column, const std::string& message)
+    : std::invalid_argument("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + message) {}
 
 void SvmlightReader::feed(std::string_view text) {
     const auto first = text.find('\n');

@@ -14,7 +14,7 @@ namespace polymargin {
 /// What is wrong with a text, and where: line and column are counted from 1, columns in bytes.
 class TextError : public std::invalid_argument {
   public:
-    TextError(Index line, Index column, const std::string& flaw);
+    TextError(Index line, Index column, const std::string& message);
 };
 
 /// Examples of a text: labels, and the features as a CSR matrix whose indices are as narrow as they may be.

@@ -97,8 +97,8 @@ void check_power() {
         for (std::size_t i = 0; i < values.size(); ++i) {
             // The base is rounded once and each product after it once more.
             const double base = 0.5 * static_cast<double>(products[i]) + 0.25;
-            const double room = 4 * unit * (degree + 1) * std::pow(std::abs(base) + unit, degree);
-            CHECK_CLOSE(values[i], std::pow(base, degree), room + unit * unit);
+            const double allowed = 4 * unit * (degree + 1) * std::pow(std::abs(base) + unit, degree);
+            CHECK_CLOSE(values[i], std::pow(base, degree), allowed + unit * unit);
         }
     }
 }

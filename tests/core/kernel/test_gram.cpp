@@ -6,9 +6,9 @@
 #include "fixtures.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 
 namespace {
 
@@ -47,10 +47,10 @@ void check_adopted() {
     const Matrix x = fixtures::random_matrix(30, 4, random);
     const Matrix gram = fixtures::plain_gram(kRbf, x, fixtures::identity(30));
     const std::vector<Real> values(gram.values.begin(), gram.values.end());
-    Workbench<Real> bench(kRbf, x.dense(), fixtures::identity(30), 1000, 1);
-    bench.store.adopt_whole(values.data());
-    CHECK(bench.store.whole() && bench.store.evaluations() == 0 && bench.store.unused_bytes() == 1000);
-    const auto table = bench.store.open({3, 20}, {10, 30});
+    KernelSetup<Real> setup(kRbf, x.dense(), fixtures::identity(30), 1000, 1);
+    setup.store.adopt_whole(values.data());
+    CHECK(setup.store.whole() && setup.store.evaluations() == 0 && setup.store.unused_bytes() == 1000);
+    const auto table = setup.store.open({3, 20}, {10, 30});
     for (Index g = 3; g < 20; ++g) {
         check_row(*table, g, gram);
         CHECK(table->row(g) == values.data() + g * 30 + 10);
@@ -64,7 +64,7 @@ void check_modes() {
     const Matrix x = fixtures::random_matrix(600, 4, random);
     const auto order = random.permutation(600);
     const Matrix gram = fixtures::plain_gram(kRbf, x, order);
-    Workbench<Real> whole(kRbf, x.dense(), order, kAmple, 2), rows(kRbf, x.dense(), order, kAmple, 2);
+    KernelSetup<Real> whole(kRbf, x.dense(), order, kAmple, 2), rows(kRbf, x.dense(), order, kAmple, 2);
     whole.store.compute_whole();
     CHECK(whole.store.whole() && !rows.store.whole());
     CHECK(whole.store.evaluations() == 600 * 601 / 2);
@@ -96,8 +96,8 @@ void check_eviction() {
     const auto order = fixtures::identity(120);
     const Matrix gram = fixtures::plain_gram(kRbf, x, order);
     const Index budget = 30 * row_bytes<Real>(120);
-    Workbench<Real> bench(kRbf, x.dense(), order, budget);
-    auto wide = bench.store.open({0, 120}, {0, 120}), narrow = bench.store.open({0, 60}, {60, 120});
+    KernelSetup<Real> setup(kRbf, x.dense(), order, budget);
+    auto wide = setup.store.open({0, 120}, {0, 120}), narrow = setup.store.open({0, 60}, {60, 120});
     Index expected = 0;
     for (int round = 0; round < 200; ++round) {
         std::vector<Index> a(1 + random.below(20)), b(1 + random.below(10));
@@ -113,11 +113,11 @@ void check_eviction() {
             if (!narrow->row(g) && !counted[g]) expected += 60;
             counted[g] = 1;
         }
-        bench.store.request(wide, a);
-        bench.store.request(narrow, b);
-        CHECK(bench.store.fulfil());
+        setup.store.request(wide, a);
+        setup.store.request(narrow, b);
+        CHECK(setup.store.fulfil());
         CHECK(held_bytes(*wide) + held_bytes(*narrow) <= budget);
-        CHECK(bench.store.evaluations() == expected);
+        CHECK(setup.store.evaluations() == expected);
         for (const Index g : a) check_row(*wide, g, gram);
         for (const Index g : b) check_row(*narrow, g, gram);
     }
@@ -131,7 +131,7 @@ void check_squares() {
     const auto order = random.permutation(700);
     const Matrix gram = fixtures::plain_gram(kRbf, x, order);
     const std::vector<Range> ranges{{0, 90}, {90, 91}, {100, 700}};
-    Workbench<Real> squares(kRbf, x.dense(), order, kAmple, 2), whole(kRbf, x.dense(), order, kAmple, 2);
+    KernelSetup<Real> squares(kRbf, x.dense(), order, kAmple, 2), whole(kRbf, x.dense(), order, kAmple, 2);
     squares.store.compute_squares(ranges);
     whole.store.compute_whole();
     CHECK(squares.store.evaluations() == 90 * 91 / 2 + 1 + 600 * 601 / 2);
@@ -168,8 +168,8 @@ void check_private_rows() {
     const Matrix x = fixtures::random_matrix(700, 4, random);
     const auto order = random.permutation(700);
     const Matrix gram = fixtures::plain_gram(kRbf, x, order);
-    Workbench<Real> bench(kRbf, x.dense(), order, kAmple);
-    PrivateRows<Real> rows(bench.engine);
+    KernelSetup<Real> setup(kRbf, x.dense(), order, kAmple);
+    PrivateRows<Real> rows(setup.engine);
     Index expected = 0;
     // Smaller, larger, the other way round, and one that begins where another began.
     for (const auto& [a, b] : {std::pair{Range{0, 40}, Range{50, 110}},
@@ -230,11 +230,11 @@ TEST(the_budget_holds_and_evicted_rows_come_back_right) {
 TEST(the_least_recently_used_rows_go_first) {
     Random random(53);
     const Matrix x = fixtures::random_matrix(64, 3, random);
-    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(64), 20 * row_bytes<double>(64));
-    auto table = bench.store.open({0, 64}, {0, 64});
+    KernelSetup<double> setup(kRbf, x.dense(), fixtures::identity(64), 20 * row_bytes<double>(64));
+    auto table = setup.store.open({0, 64}, {0, 64});
     const auto use = [&](Index g) {
-        bench.store.request(table, std::vector<Index>{g});
-        CHECK(bench.store.fulfil());
+        setup.store.request(table, std::vector<Index>{g});
+        CHECK(setup.store.fulfil());
     };
     for (Index g = 0; g < 20; ++g) use(g);
     use(0);  // is now the newest
@@ -249,18 +249,18 @@ TEST(rows_asked_for_in_one_round_stay_together) {
     const Matrix x = fixtures::random_matrix(64, 3, random);
     const auto order = fixtures::identity(64);
     const Matrix gram = fixtures::plain_gram(kRbf, x, order);
-    Workbench<double> bench(kRbf, x.dense(), order, 20 * row_bytes<double>(64));
-    auto first = bench.store.open({0, 64}, {0, 64}), second = bench.store.open({0, 64}, {0, 64});
+    KernelSetup<double> setup(kRbf, x.dense(), order, 20 * row_bytes<double>(64));
+    auto first = setup.store.open({0, 64}, {0, 64}), second = setup.store.open({0, 64}, {0, 64});
     // As old as can be, but asked for again: it must survive the rows that come with it.
-    bench.store.request(first, std::vector<Index>{5});
-    CHECK(bench.store.fulfil());
+    setup.store.request(first, std::vector<Index>{5});
+    CHECK(setup.store.fulfil());
     std::vector<Index> many(19);
     std::iota(many.begin(), many.end(), Index{10});
-    bench.store.request(second, many);
-    CHECK(bench.store.fulfil());
-    bench.store.request(first, std::vector<Index>{5, 6});
-    bench.store.request(second, std::span(many).first(18));
-    CHECK(bench.store.fulfil());
+    setup.store.request(second, many);
+    CHECK(setup.store.fulfil());
+    setup.store.request(first, std::vector<Index>{5, 6});
+    setup.store.request(second, std::span(many).first(18));
+    CHECK(setup.store.fulfil());
     check_row(*first, 5, gram);
     check_row(*first, 6, gram);
     for (const Index g : std::span(many).first(18)) check_row(*second, g, gram);
@@ -269,26 +269,26 @@ TEST(rows_asked_for_in_one_round_stay_together) {
 TEST(a_round_beyond_the_budget_is_refused) {
     Random random(55);
     const Matrix x = fixtures::random_matrix(64, 3, random);
-    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(64), 10 * row_bytes<double>(64));
-    auto table = bench.store.open({0, 64}, {0, 64});
+    KernelSetup<double> setup(kRbf, x.dense(), fixtures::identity(64), 10 * row_bytes<double>(64));
+    auto table = setup.store.open({0, 64}, {0, 64});
     std::vector<Index> rows(11);
     std::iota(rows.begin(), rows.end(), Index{0});
-    bench.store.request(table, rows);
-    CHECK_THROWS(std::invalid_argument, "cache_size is too small", bench.store.fulfil());
+    setup.store.request(table, rows);
+    CHECK_THROWS(std::invalid_argument, "cache_size is too small", setup.store.fulfil());
 }
 
 TEST(exactly_the_budget_is_enough) {
     Random random(56);
     const Matrix x = fixtures::random_matrix(64, 3, random);
     const auto order = fixtures::identity(64);
-    Workbench<double> bench(kRbf, x.dense(), order, 10 * row_bytes<double>(64));
+    KernelSetup<double> setup(kRbf, x.dense(), order, 10 * row_bytes<double>(64));
     const Matrix gram = fixtures::plain_gram(kRbf, x, order);
-    auto table = bench.store.open({0, 64}, {0, 64});
+    auto table = setup.store.open({0, 64}, {0, 64});
     for (const Index start : {0, 10, 5}) {
         std::vector<Index> rows(10);
         std::iota(rows.begin(), rows.end(), start);
-        bench.store.request(table, rows);
-        CHECK(bench.store.fulfil());
+        setup.store.request(table, rows);
+        CHECK(setup.store.fulfil());
         for (const Index g : rows) check_row(*table, g, gram);
     }
 }
@@ -296,17 +296,17 @@ TEST(exactly_the_budget_is_enough) {
 TEST(closed_tables_free_their_rows) {
     Random random(57);
     const Matrix x = fixtures::random_matrix(64, 3, random);
-    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(64), 10 * row_bytes<double>(64));
+    KernelSetup<double> setup(kRbf, x.dense(), fixtures::identity(64), 10 * row_bytes<double>(64));
     std::vector<Index> rows(10);
     std::iota(rows.begin(), rows.end(), Index{0});
     for (int repeat = 0; repeat < 3; ++repeat) {
-        auto table = bench.store.open({0, 64}, {0, 64});
-        bench.store.request(table, rows);
-        CHECK(bench.store.fulfil());
-        bench.store.close(*table);
+        auto table = setup.store.open({0, 64}, {0, 64});
+        setup.store.request(table, rows);
+        CHECK(setup.store.fulfil());
+        setup.store.close(*table);
         CHECK(held_bytes(*table) == 0);
     }
-    CHECK(bench.store.evaluations() == 3 * 10 * 64);
+    CHECK(setup.store.evaluations() == 3 * 10 * 64);
 }
 
 TEST(the_values_do_not_depend_on_the_threads) {
@@ -316,10 +316,10 @@ TEST(the_values_do_not_depend_on_the_threads) {
     std::iota(rows.begin(), rows.end(), Index{200});
     std::vector<std::vector<float>> seen;
     for (const int threads : {1, 2, 4}) {
-        Workbench<float> bench(kRbf, x.dense(), fixtures::identity(700), kAmple, threads);
-        auto table = bench.store.open({0, 700}, {0, 700});
-        bench.store.request(table, rows);
-        CHECK(bench.store.fulfil());
+        KernelSetup<float> setup(kRbf, x.dense(), fixtures::identity(700), kAmple, threads);
+        auto table = setup.store.open({0, 700}, {0, 700});
+        setup.store.request(table, rows);
+        CHECK(setup.store.fulfil());
         std::vector<float> values;
         for (const Index g : rows) values.insert(values.end(), table->row(g), table->row(g) + 700);
         seen.push_back(std::move(values));
@@ -338,11 +338,11 @@ TEST(squares_do_not_depend_on_the_threads) {
     const std::vector<Range> ranges{{0, 300}, {300, 700}};
     std::vector<std::vector<float>> seen;
     for (const int threads : {1, 2, 4}) {
-        Workbench<float> bench(kRbf, x.dense(), fixtures::identity(700), kAmple, threads);
-        bench.store.compute_squares(ranges);
+        KernelSetup<float> setup(kRbf, x.dense(), fixtures::identity(700), kAmple, threads);
+        setup.store.compute_squares(ranges);
         std::vector<float> values;
         for (const Range range : ranges) {
-            const auto table = bench.store.open(range, range);
+            const auto table = setup.store.open(range, range);
             for (Index g = range.begin; g < range.end; ++g) {
                 values.insert(values.end(), table->row(g), table->row(g) + range.size());
             }
@@ -356,7 +356,7 @@ TEST(squares_may_come_one_after_the_other) {
     Random random(64);
     const Matrix x = fixtures::random_matrix(300, 4, random);
     const auto order = random.permutation(300);
-    Workbench<float> at_once(kRbf, x.dense(), order, kAmple), later(kRbf, x.dense(), order, kAmple);
+    KernelSetup<float> at_once(kRbf, x.dense(), order, kAmple), later(kRbf, x.dense(), order, kAmple);
     const std::vector<Range> ranges{{0, 90}, {90, 91}, {100, 300}};
     at_once.store.compute_squares(ranges);
     const auto rows = later.store.shared({100, 300});  // by rows, until its square comes
@@ -385,19 +385,19 @@ TEST(squares_may_come_one_after_the_other) {
 TEST(a_store_goes_on_with_other_threads_and_another_control) {
     Random random(65);
     const Matrix x = fixtures::random_matrix(120, 4, random);
-    Workbench<double> bench(kRbf, x.dense(), fixtures::identity(120), kAmple);
-    const auto table = bench.store.shared({0, 120});
+    KernelSetup<double> setup(kRbf, x.dense(), fixtures::identity(120), kAmple);
+    const auto table = setup.store.shared({0, 120});
     const std::vector<Index> first{3}, second{3, 4};
-    bench.store.request(table, first);
-    CHECK(bench.store.fulfil());
-    bench.control.cancel();
+    setup.store.request(table, first);
+    CHECK(setup.store.fulfil());
+    setup.control.cancel();
     ThreadPool pool(2);
     const Control control;
-    bench.store.work_with(pool, control);
-    bench.store.request(table, second);
-    CHECK(bench.store.fulfil());
-    CHECK(bench.store.evaluations() == 2 * 120);
-    CHECK(&bench.store.pool() == &pool && &bench.store.control() == &control);
+    setup.store.work_with(pool, control);
+    setup.store.request(table, second);
+    CHECK(setup.store.fulfil());
+    CHECK(setup.store.evaluations() == 2 * 120);
+    CHECK(&setup.store.pool() == &pool && &setup.store.control() == &control);
 }
 
 TEST(private_rows_in_both_directions_and_again_for_another_pair) {
@@ -408,11 +408,11 @@ TEST(private_rows_in_both_directions_and_again_for_another_pair) {
 TEST(a_stop_request_is_reported) {
     Random random(59);
     const Matrix x = fixtures::random_matrix(64, 3, random);
-    Workbench<double> cancelled(kRbf, x.dense(), fixtures::identity(64), kAmple);
+    KernelSetup<double> cancelled(kRbf, x.dense(), fixtures::identity(64), kAmple);
     auto table = cancelled.store.open({0, 64}, {0, 64});
     cancelled.control.cancel();
     cancelled.store.request(table, std::vector<Index>{1, 2, 3});
     CHECK(!cancelled.store.fulfil());
-    Workbench<double> late(kRbf, x.dense(), fixtures::identity(64), kAmple, 1, 0.0);
+    KernelSetup<double> late(kRbf, x.dense(), fixtures::identity(64), kAmple, 1, 0.0);
     CHECK(!late.store.fulfil());
 }

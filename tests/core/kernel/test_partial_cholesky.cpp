@@ -6,9 +6,9 @@
 #include "fixtures.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 
 namespace {
 
@@ -22,18 +22,18 @@ template <class Real>
 KernelFeatures features_of(const KernelSpec& kernel, const Matrix& x, Index most, double share, int threads = 1) {
     std::vector<Index> order(x.rows);
     std::iota(order.begin(), order.end(), Index{0});
-    Workbench<Real> bench(kernel, x.dense(), order, kAmple, threads);
-    bench.store.compute_whole();
-    return partial_cholesky(bench.store, most, share);
+    KernelSetup<Real> setup(kernel, x.dense(), order, kAmple, threads);
+    setup.store.compute_whole();
+    return partial_cholesky(setup.store, most, share);
 }
 
 /// Likewise, but of a store that computes the rows it is asked for and keeps a few.
 KernelFeatures features_of_rows(const KernelSpec& kernel, const Matrix& x, Index most, double share, Index kept) {
     std::vector<Index> order(x.rows);
     std::iota(order.begin(), order.end(), Index{0});
-    Workbench<double> bench(kernel, x.dense(), order, kept * padded<double>(x.rows + 1) * Index{sizeof(double)}, 1);
-    const auto features = partial_cholesky(bench.store, most, share);
-    CHECK(!bench.store.whole() && bench.store.evaluations() == features.rank * x.rows);
+    KernelSetup<double> setup(kernel, x.dense(), order, kept * padded<double>(x.rows + 1) * Index{sizeof(double)}, 1);
+    const auto features = partial_cholesky(setup.store, most, share);
+    CHECK(!setup.store.whole() && setup.store.evaluations() == features.rank * x.rows);
     return features;
 }
 

@@ -17,11 +17,11 @@ constexpr double kRounding = 4.0 * static_cast<double>(std::numeric_limits<Real>
 
 /// Weights, the same in a plain matrix, and examples that meet them.
 template <class Real>
-struct Bench {
+struct Setup {
     Weights<Real> weights;
     fixtures::Matrix plain;
 
-    Bench(Index features, Index classes, Random& random) : weights(features, classes), plain(features, classes) {
+    Setup(Index features, Index classes, Random& random) : weights(features, classes), plain(features, classes) {
         CHECK(weights.classes() == classes && weights.width() >= classes);
         CHECK(weights.width() * static_cast<Index>(sizeof(Real)) % 32 == 0);
         for (Index f = 0; f < features; ++f) {
@@ -94,14 +94,14 @@ struct Bench {
 /// Dense examples and sparse ones, of all numbers of values that a loop may treat differently.
 template <class Real>
 void check_weights(Index features, Index classes, Random& random) {
-    Bench<Real> bench(features, classes, random);
+    Setup<Real> setup(features, classes, random);
     std::vector<Real> values(features);
     for (Real& v : values) v = static_cast<Real>(random.uniform(-2.0, 2.0));
-    bench.check_example({values.data(), nullptr, features}, random);
+    setup.check_example({values.data(), nullptr, features}, random);
     for (const Index count : {Index{0}, Index{1}, Index{2}, random.below(features), features}) {
         std::vector<std::uint32_t> columns;
         for (const Index f : random.permutation(features)) columns.push_back(static_cast<std::uint32_t>(f));
-        bench.check_example({values.data(), columns.data(), count}, random);
+        setup.check_example({values.data(), columns.data(), count}, random);
     }
 }
 

@@ -8,9 +8,9 @@
 #include "plain_blas.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 
 namespace {
 
@@ -41,10 +41,10 @@ JointProblem problem_of(const Data& data, const AnyLoss& loss, BiasKind bias, do
 }
 
 bool has_start(const Data& data, const JointProblem& problem, double gamma, Index budget = kAmple) {
-    Workbench<float> bench({.type = KernelType::rbf, .gamma = gamma}, data.x.dense(), data.order, budget, 2);
-    bench.store.compute_whole();
+    KernelSetup<float> setup({.type = KernelType::rbf, .gamma = gamma}, data.x.dense(), data.order, budget, 2);
+    setup.store.compute_whole();
     Control control;
-    const auto start = low_rank_start(problem, bench.store, plain::blas(), control);
+    const auto start = low_rank_start(problem, setup.store, plain::blas(), control);
     if (start) {
         CHECK(start->rows.size() == start->support.size() * 3 && start->bias.size() == 3);
         CHECK(std::ranges::is_sorted(start->support));
@@ -131,8 +131,8 @@ TEST(other_machines_start_where_they_are_told) {
 TEST(a_stop_request_ends_the_search_for_a_start) {
     const Data data(750);
     const auto problem = problem_of(data, CrammerSinger(), BiasKind::regularized, 1.0);
-    Workbench<float> bench({.type = KernelType::rbf, .gamma = 0.01}, data.x.dense(), data.order, kAmple, 1);
-    bench.store.compute_whole();
-    bench.control.cancel();
-    CHECK(!low_rank_start(problem, bench.store, plain::blas(), bench.control));
+    KernelSetup<float> setup({.type = KernelType::rbf, .gamma = 0.01}, data.x.dense(), data.order, kAmple, 1);
+    setup.store.compute_whole();
+    setup.control.cancel();
+    CHECK(!low_rank_start(problem, setup.store, plain::blas(), setup.control));
 }

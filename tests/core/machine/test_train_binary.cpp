@@ -14,13 +14,13 @@ using fixtures::Random;
 namespace {
 
 constexpr Index kAmple = Index{1} << 30;
-constexpr double kPatience = 30.0;
+constexpr double kTimeLimit = 30.0;
 
 /// Examples in the caller's order, which is not the engine's: `order` sorts them by class.
 struct Data {
     Matrix x;
     std::vector<Index> order;
-    std::vector<double> upper;
+    std::vector<double> cost_bounds;
 
     Data(Index classes, Index per_class, std::uint64_t seed) : x(classes * per_class, 4) {
         Random random(seed);
@@ -28,7 +28,7 @@ struct Data {
         order = random.permutation(sorted.rows);
         for (Index g = 0; g < sorted.rows; ++g) {
             std::copy_n(sorted.row(g).begin(), 4, x.values.begin() + order[g] * 4);
-            upper.push_back(random.uniform(0.5, 2.0));
+            cost_bounds.push_back(random.uniform(0.5, 2.0));
         }
     }
 };
@@ -39,14 +39,14 @@ BinaryRequest request_for(const Data& data, const DataView& view, const KernelSp
     request.data = view;
     request.kernel = kernel;
     request.order = data.order;
-    request.cost_bounds = data.upper;
+    request.cost_bounds = data.cost_bounds;
     request.problems = std::move(problems);
     request.budget_bytes = kAmple;
     return request;
 }
 
 BinaryReport run(const BinaryRequest& request) {
-    Control control(kPatience);
+    Control control(kTimeLimit);
     return train_binary(request, plain::blas(), control);
 }
 
@@ -142,8 +142,8 @@ TEST(larger_problems_go_by_rows_in_single_precision) {
 
 TEST(large_coefficients_call_for_double) {
     Data data(2, 520, 126);
-    std::fill(data.upper.begin(), data.upper.end(), 1e5);
-    data.upper[0] = 1.0;
+    std::fill(data.cost_bounds.begin(), data.cost_bounds.end(), 1e5);
+    data.cost_bounds[0] = 1.0;
     for (Index g = 0; g < 520; ++g) data.x.at(data.order[g], 0) += 12.0;  // easy, or C = 1e5 takes long
     const auto request =
         request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(2, 520));
@@ -196,7 +196,7 @@ std::vector<BinaryReport> one_by_one(KernelSession& session, const BinaryRequest
     for (const BinaryProblem& problem : request.problems) {
         BinaryFamily family = request;
         family.problems = {problem};
-        Control control(kPatience);
+        Control control(kTimeLimit);
         reports.push_back(train_binary(session, family, control));
     }
     return reports;
@@ -331,19 +331,19 @@ TEST(each_path_has_bounds_of_its_own_and_a_bound_of_zero_leaves_an_example_out) 
             request_for(data, data.x.dense(), {.type = KernelType::rbf, .gamma = 0.2}, audit::all_pairs(3, 40));
         request.settings.tolerance = 1e-7;
         request.threads = threads;
-        std::vector<std::vector<double>> bounds(3, request.cost_bounds);
-        for (std::size_t i = 0; i < request.cost_bounds.size(); ++i) bounds[i % 3][i] = 0.0;
-        for (const auto& upper : bounds) request.paths.emplace_back(costs, upper);
+        std::vector<std::vector<double>> fold_bounds(3, request.cost_bounds);
+        for (std::size_t i = 0; i < request.cost_bounds.size(); ++i) fold_bounds[i % 3][i] = 0.0;
+        for (const auto& cost_bounds : fold_bounds) request.paths.emplace_back(costs, cost_bounds);
         request.cost_bounds.clear();  // not used
         Control control;
         KernelSession session(request, {.largest_cost_bound = 100.0, .tolerance = 1e-7}, plain::blas());
         const auto report = train_binary(session, request, control);
         auto found = report.results.begin();
-        for (std::size_t path = 0; path < bounds.size(); ++path) {
+        for (std::size_t path = 0; path < fold_bounds.size(); ++path) {
             for (const double cost : costs) {
                 auto single = request;
                 single.paths.clear();
-                single.cost_bounds = bounds[path];
+                single.cost_bounds = fold_bounds[path];
                 for (double& c : single.cost_bounds) c *= cost;
                 for (const auto& expected : train_binary(session, single, control).results) {
                     CHECK(found->status == Status::converged);

@@ -17,14 +17,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Index kAmple = Index{1} << 30;
-constexpr double kPatience = 30.0;
+constexpr double kTimeLimit = 30.0;
 const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
 
 /// Examples in the caller's order, which is not the engine's: `order` sorts them by class.
 struct Data {
     Matrix x;
     std::vector<Index> order, labels;
-    std::vector<double> upper;
+    std::vector<double> cost_bounds;
     Index classes;
 
     Data(Index k, Index per_class, std::uint64_t seed) : x(k * per_class, 4), classes(k) {
@@ -34,7 +34,7 @@ struct Data {
         for (Index g = 0; g < sorted.rows; ++g) {
             std::copy_n(sorted.row(g).begin(), 4, x.values.begin() + order[g] * 4);
             labels.push_back(g / per_class);
-            upper.push_back(random.uniform(0.5, 2.0));
+            cost_bounds.push_back(random.uniform(0.5, 2.0));
         }
     }
 };
@@ -44,7 +44,7 @@ JointRequest request_for(const Data& data, const AnyLoss& loss, BiasKind bias, d
     request.data = data.x.dense();
     request.kernel = kRbf;
     request.order = data.order;
-    request.cost_bounds = data.upper;
+    request.cost_bounds = data.cost_bounds;
     request.budget_bytes = kAmple;
     request.loss = loss;
     request.bias = bias;
@@ -55,7 +55,7 @@ JointRequest request_for(const Data& data, const AnyLoss& loss, BiasKind bias, d
 }
 
 JointReport run(const JointRequest& request) {
-    Control control(kPatience);
+    Control control(kTimeLimit);
     return train_joint(request, plain::blas(), control);
 }
 
@@ -93,13 +93,13 @@ void check_report(const JointRequest& request, const Matrix& gram, const JointRe
     CHECK(report.evaluations > 0);
     const double tolerance = request.settings.tolerance;
     const auto w =
-        plain::worth(plain_of(request.loss), gram, request.labels, request.cost_bounds, machine_of(request, report));
-    const double room = rounding * static_cast<double>(request.classes) * (w.bound_total + std::abs(w.dual));
+        plain::evaluate(plain_of(request.loss), gram, request.labels, request.cost_bounds, machine_of(request, report));
+    const double allowed = rounding * static_cast<double>(request.classes) * (w.bound_total + std::abs(w.dual));
     CHECK(w.violation <= tolerance + rounding && report.violation <= tolerance);
-    CHECK_CLOSE(report.objectives.primal, w.primal, room);
-    CHECK_CLOSE(report.objectives.dual, w.dual, room);
-    CHECK(w.primal >= w.dual - room);
-    CHECK(w.primal - w.dual <= tolerance * static_cast<double>(request.classes) * w.bound_total + room);
+    CHECK_CLOSE(report.objectives.primal, w.primal, allowed);
+    CHECK_CLOSE(report.objectives.dual, w.dual, allowed);
+    CHECK(w.primal >= w.dual - allowed);
+    CHECK(w.primal - w.dual <= tolerance * static_cast<double>(request.classes) * w.bound_total + allowed);
     CHECK((report.bias_steps > 0) == (request.bias == BiasKind::free));
 }
 
@@ -137,10 +137,10 @@ TEST(two_classes_together_are_the_binary_machine) {
     const Data data(2, 60, 282);
     BinaryRequest binary;
     static_cast<TrainingData&>(binary) = request_for(data, WestonWatkins(), BiasKind::free);
-    binary.cost_bounds = data.upper;
+    binary.cost_bounds = data.cost_bounds;
     binary.problems = audit::all_pairs(2, 60);
     binary.settings.tolerance = 1e-8;
-    Control control(kPatience);
+    Control control(kTimeLimit);
     const auto pair = train_binary(binary, plain::blas(), control).results[0];
     const auto ww = run(request_for(data, WestonWatkins(), BiasKind::free, 1e-7));
     CHECK_CLOSE(ww.objectives.dual, 2 * pair.objectives.dual, 1e-5 * pair.objectives.dual);
@@ -231,7 +231,7 @@ TEST(machines_say_why_they_stopped) {
         CHECK(train_joint(request, plain::blas(), late).status == Status::time_limit);
     });
     // Equal points of two classes, and no limit.
-    std::ranges::fill(data.upper, kInfinity);
+    std::ranges::fill(data.cost_bounds, kInfinity);
     std::copy_n(data.x.row(data.order[3]).begin(), 4, data.x.values.begin() + data.order[70] * 4);
     for_machines([&](const AnyLoss& loss, BiasKind bias) {
         CHECK(run(request_for(data, loss, bias)).status == Status::unbounded);

@@ -19,7 +19,7 @@ using fixtures::Random;
 namespace {
 
 // A solver that does not end fails its test; the limit is far beyond what any of these takes.
-constexpr double kPatience = 5.0;
+constexpr double kTimeLimit = 5.0;
 
 LinearRequest request_for(const LinearProblem& problem, const AnyLoss& loss, BiasKind bias, double gap = 1e-3) {
     LinearRequest request;
@@ -28,14 +28,14 @@ LinearRequest request_for(const LinearProblem& problem, const AnyLoss& loss, Bia
     request.bias = bias;
     request.order = problem.order;
     request.labels = problem.labels;
-    request.cost_bounds = problem.upper;
+    request.cost_bounds = problem.cost_bounds;
     request.classes = problem.classes;
     request.gap = gap;
     return request;
 }
 
 LinearReport run(const LinearRequest& request) {
-    Control control(kPatience);
+    Control control(kTimeLimit);
     return train_linear(request, plain::blas(), control);
 }
 
@@ -67,7 +67,7 @@ plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& req
     }
     CHECK(std::ssize(report.intercept) == k && std::ssize(report.visits) == k);
     // What sums are rounded by: the coefficients may have been as large as their bounds.
-    double size = std::accumulate(problem.upper.begin(), problem.upper.end(), 0.0);
+    double size = std::accumulate(problem.cost_bounds.begin(), problem.cost_bounds.end(), 0.0);
     for (const double b : machine.rows) size += std::abs(b);
     if (request.bias == BiasKind::regularized) machine.weight = 1.0;
     if (request.bias == BiasKind::free) machine.shift = report.intercept;
@@ -86,18 +86,18 @@ plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& req
 }
 
 /// The report is what it says it is, and its rows are feasible, by code that does not trust it.
-plain::Worth check_honest(const LinearProblem& problem, const Matrix& gram, const LinearRequest& request,
-                          const LinearReport& report) {
+plain::Evaluation check_honest(const LinearProblem& problem, const Matrix& gram, const LinearRequest& request,
+                               const LinearReport& report) {
     const auto machine = machine_of(problem, request, report);
     const auto w = std::visit(
         [&](const auto& loss) {
-            return plain::worth(fixtures::plain_of(loss), gram, problem.labels, problem.upper, machine);
+            return plain::evaluate(fixtures::plain_of(loss), gram, problem.labels, problem.cost_bounds, machine);
         },
         request.loss);
-    const double room = 1e-11 * (std::abs(w.primal) + std::abs(w.dual)) + 1e-14 * w.bound_total;
-    CHECK_CLOSE(report.objectives.primal, w.primal, room);
-    CHECK_CLOSE(report.objectives.dual, w.dual, room);
-    CHECK(w.primal >= w.dual - room);
+    const double allowed = 1e-11 * (std::abs(w.primal) + std::abs(w.dual)) + 1e-14 * w.bound_total;
+    CHECK_CLOSE(report.objectives.primal, w.primal, allowed);
+    CHECK_CLOSE(report.objectives.dual, w.dual, allowed);
+    CHECK(w.primal >= w.dual - allowed);
     return w;
 }
 
@@ -194,8 +194,8 @@ TEST(newton_steps_end_with_weights_of_their_own) {
                     scores[m] += problem.x.at(problem.order[i], f) * report.weights[f * 8 + m];
                 }
             }
-            own +=
-                problem.upper[i] * std::visit([&](const auto& l) { return l.loss(scores, problem.labels[i]); }, loss);
+            own += problem.cost_bounds[i] *
+                   std::visit([&](const auto& l) { return l.loss(scores, problem.labels[i]); }, loss);
         }
         CHECK_CLOSE(own, primal, 1e-10 * primal);
         // And it is warm where it starts from its own coefficients.
@@ -229,7 +229,7 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
         if (std::holds_alternative<OneVsRest>(loss) && bias != BiasKind::free) return;
         const auto report = run(request_for(problem, loss, bias, 1e-8));
         CHECK(report.status == Status::converged);
-        Control control(kPatience);
+        Control control(kTimeLimit);
         if (std::holds_alternative<OneVsRest>(loss)) {
             // The binary machines want the classes one after the other.
             BinaryRequest binary;
@@ -242,7 +242,7 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
                 for (Index i = 0; i < problem.size(); ++i) {
                     if (problem.labels[i] != m) continue;
                     binary.order.push_back(problem.order[i]);
-                    binary.cost_bounds.push_back(problem.upper[i]);
+                    binary.cost_bounds.push_back(problem.cost_bounds[i]);
                 }
                 classes.push_back({begin, std::ssize(binary.order)});
             }
@@ -260,7 +260,7 @@ TEST(linear_machines_are_those_of_the_linear_kernel) {
         joint.data = problem.x.dense();
         joint.kernel = {.type = KernelType::linear};
         joint.order = problem.order;
-        joint.cost_bounds = problem.upper;
+        joint.cost_bounds = problem.cost_bounds;
         joint.budget_bytes = Index{1} << 30;
         if (std::holds_alternative<CrammerSinger>(loss)) joint.loss = CrammerSinger();
         joint.bias = bias;
@@ -437,7 +437,7 @@ TEST(examples_of_nothing_but_zeros) {
         // Without a bias all scores are zero and every example has the loss of a guess.
         if (bias != BiasKind::none) return;
         const double each = std::visit([](const auto& l) { return l.loss(std::vector<double>(3, 0.0), 0); }, loss);
-        const double total = std::accumulate(problem.upper.begin(), problem.upper.end(), 0.0);
+        const double total = std::accumulate(problem.cost_bounds.begin(), problem.cost_bounds.end(), 0.0);
         CHECK_CLOSE(report.objectives.primal, each * total, 1e-9 * total);
     });
 }
@@ -445,7 +445,7 @@ TEST(examples_of_nothing_but_zeros) {
 TEST(examples_of_no_weight_or_of_any_are_refused) {
     for (const double bound : {0.0, -1.0, plain::kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
         LinearProblem problem(3, 30, 5, 1.0, 385);
-        problem.upper[7] = bound;
+        problem.cost_bounds[7] = bound;
         for_machines([&](const AnyLoss& loss, BiasKind bias) {
             CHECK_THROWS(std::invalid_argument, "C must be positive and finite",
                          run(request_for(problem, loss, bias, 1e-3)));

@@ -33,7 +33,7 @@ struct Row {
 /// A feasible row with many coefficients at their limits.
 std::vector<double> feasible_row(const plain::Loss& loss, Index k, const Example& example, Random& random) {
     std::vector<double> beta(k, 0.0);
-    const double unit = std::isinf(example.bound) ? 10.0 : example.bound;
+    const double unit = std::isinf(example.cost_bound) ? 10.0 : example.cost_bound;
     const double largest = std::min(loss.largest, 1.0) * unit, most = std::min(loss.most, 1e3) * unit;
     const double all = random.uniform();  // some rows are full, some empty
     double sum = 0.0;
@@ -51,8 +51,8 @@ std::vector<double> feasible_row(const plain::Loss& loss, Index k, const Example
 /// Rows of all sizes, half of them with ties in the gradient.
 Row random_row(const plain::Loss& loss, Random& random, double gradient_scale = 1.0) {
     const Index k = 2 + random.below(29);
-    const double bounds[] = {1e-3, 1.0, 1.0, 50.0, kInfinity, 0.0};
-    Row row{.example = {random.below(k), bounds[random.below(6)]}, .gradient = std::vector<double>(k), .beta = {}};
+    const double cost_bounds[] = {1e-3, 1.0, 1.0, 50.0, kInfinity, 0.0};
+    Row row{.example = {random.below(k), cost_bounds[random.below(6)]}, .gradient = std::vector<double>(k), .beta = {}};
     const bool ties = random.uniform() < 0.5;
     for (double& g : row.gradient) {
         g = gradient_scale * (ties ? static_cast<double>(random.below(5)) - 2.0 : random.normal());
@@ -74,8 +74,8 @@ double value_of(const Row& row, double curvature, std::span<const double> beta) 
 /// The exact step by bisection on the level t in more digits than the core has.
 std::vector<double> plain_step(const plain::Loss& loss, const Row& row, double curvature) {
     const Index k = row.classes(), y = row.example.label;
-    const long double largest = plain::Loss::times(loss.largest, row.example.bound);
-    const long double most = plain::Loss::times(loss.most, row.example.bound);
+    const long double largest = plain::Loss::times(loss.largest, row.example.cost_bound);
+    const long double most = plain::Loss::times(loss.most, row.example.cost_bound);
     std::vector<long double> z(k);
     long double low = 0.0, high = 0.0;
     for (Index m = 0; m < k; ++m) {
@@ -112,13 +112,13 @@ void check_step(const Core& core, const plain::Loss& loss, const Row& row, doubl
     std::vector<double> beta = row.beta;
     CHECK(core.step(row.gradient, curvature, row.example, beta));
     const double rounding = 1e-14 * size_of(row, curvature);
-    CHECK(loss.infeasibility(beta, row.example.label, row.example.bound) == 0.0);
+    CHECK(loss.infeasibility(beta, row.example.label, row.example.cost_bound) == 0.0);
     const auto expected = plain_step(loss, row, curvature);
     for (Index m = 0; m < row.classes(); ++m) CHECK_CLOSE(beta[m], expected[m], rounding);
     // Nothing is left to gain where it ended.
     Row after = row;
     for (Index m = 0; m < row.classes(); ++m) after.gradient[m] += curvature * (beta[m] - row.beta[m]);
-    CHECK(loss.violation(after.gradient, beta, row.example.label, row.example.bound) <= 2 * curvature * rounding);
+    CHECK(loss.violation(after.gradient, beta, row.example.label, row.example.cost_bound) <= 2 * curvature * rounding);
     const double reached = value_of(row, curvature, beta);
     CHECK(reached <= curvature * rounding * size_of(row, curvature));
     for (int other = 0; other < 5; ++other) {
@@ -131,7 +131,7 @@ void check_step(const Core& core, const plain::Loss& loss, const Row& row, doubl
 std::vector<double> violations_of(const auto& core, std::span<const Row> rows) {
     // Room around the strip, filled with what must not be looked at.
     const Index count = std::ssize(rows), k = rows[0].classes(), stride = count + 7;
-    std::vector<double> gradient(k * stride + 3, 1e9), beta(k * stride + 3, -1e9), bounds(count);
+    std::vector<double> gradient(k * stride + 3, 1e9), beta(k * stride + 3, -1e9), cost_bounds(count);
     std::vector<Index> labels(count);
     for (Index i = 0; i < count; ++i) {
         for (Index m = 0; m < k; ++m) {
@@ -139,13 +139,14 @@ std::vector<double> violations_of(const auto& core, std::span<const Row> rows) {
             beta[3 + m * stride + i] = rows[i].beta[m];
         }
         labels[i] = rows[i].example.label;
-        bounds[i] = rows[i].example.bound;
+        cost_bounds[i] = rows[i].example.cost_bound;
     }
     std::vector<double> out(count + 1, -7.0);
-    measure_violations(core,
-                       {ClassMajor<const double>{gradient.data(), k, stride}.from(3),
-                        ClassMajor<const double>{beta.data(), k, stride}.from(3), labels.data(), bounds.data(), count},
-                       out.data());
+    measure_violations(
+        core,
+        {ClassMajor<const double>{gradient.data(), k, stride}.from(3),
+         ClassMajor<const double>{beta.data(), k, stride}.from(3), labels.data(), cost_bounds.data(), count},
+        out.data());
     CHECK(out.back() == -7.0);
     out.pop_back();
     return out;
@@ -196,14 +197,14 @@ TEST(a_step_that_just_meets_the_limit_of_the_sum) {
     const CrammerSinger core;
     for (int repeat = 0; repeat < 500; ++repeat) {
         Row row = random_row(plain::crammer_singer(), random);
-        row.example.bound = kInfinity;
+        row.example.cost_bound = kInfinity;
         std::ranges::fill(row.beta, 0.0);
         std::vector<double> beta = row.beta;
         CHECK(core.step(row.gradient, 1.3, row.example, beta));
         double bound = beta[row.example.label];
         for (int ulps = 0; ulps < 3; ++ulps) bound = std::nextafter(bound, 0.0);
         for (int ulps = 0; ulps < 7; ++ulps) {
-            row.example.bound = bound;
+            row.example.cost_bound = bound;
             check_step(core, plain::crammer_singer(), row, 1.3, random);
             bound = std::nextafter(bound, kInfinity);
         }
@@ -215,7 +216,7 @@ TEST(both_limits_together) {
     struct TwoLimits {
         bool step(std::span<const double> gradient, double curvature, const Example& example,
                   std::span<double> beta) const {
-            const double C = example.bound;
+            const double C = example.cost_bound;
             return exact_step(gradient, curvature, example.label, {.largest = C, .most = 2 * C}, beta);
         }
     };
@@ -235,10 +236,10 @@ TEST(without_curvature_a_step_goes_to_the_end) {
             for (const double g : row.gradient) highest = std::max(highest, g);
             std::vector<double> beta = row.beta;
             const bool ends = core.step(row.gradient, 0.0, row.example, beta);
-            CHECK(ends == (std::isfinite(row.example.bound) || highest <= row.gradient[y]));
+            CHECK(ends == (std::isfinite(row.example.cost_bound) || highest <= row.gradient[y]));
             if (!ends) continue;
-            CHECK(loss.infeasibility(beta, y, row.example.bound) == 0.0);
-            CHECK(loss.violation(row.gradient, beta, y, row.example.bound) == 0.0);
+            CHECK(loss.infeasibility(beta, y, row.example.cost_bound) == 0.0);
+            CHECK(loss.violation(row.gradient, beta, y, row.example.cost_bound) == 0.0);
         }
     });
 }
@@ -255,7 +256,7 @@ TEST(without_curvature_ties_stay_where_they_are) {
             core.make_feasible(row.example, row.beta);
             std::vector<double> beta = row.beta;
             CHECK(core.step(row.gradient, 0.0, row.example, beta));
-            CHECK(loss.infeasibility(beta, row.example.label, row.example.bound) == 0.0);
+            CHECK(loss.infeasibility(beta, row.example.label, row.example.cost_bound) == 0.0);
             for (Index m = 0; m < k; ++m) CHECK_CLOSE(beta[m], row.beta[m], 1e-14);
         }
     });
@@ -266,13 +267,13 @@ TEST(hardly_any_curvature_is_like_none) {
     for_losses([&](const auto& core, const plain::Loss& loss) {
         for (int repeat = 0; repeat < 500; ++repeat) {
             Row row = random_row(loss, random);
-            if (std::isinf(row.example.bound)) row.example.bound = 2.0;
+            if (std::isinf(row.example.cost_bound)) row.example.cost_bound = 2.0;
             row.beta = feasible_row(loss, row.classes(), row.example, random);
             for (const double curvature : {1e-300, 1e-310, std::numeric_limits<double>::denorm_min()}) {
                 std::vector<double> beta = row.beta;
                 CHECK(core.step(row.gradient, curvature, row.example, beta));
-                CHECK(loss.infeasibility(beta, row.example.label, row.example.bound) == 0.0);
-                CHECK(loss.violation(row.gradient, beta, row.example.label, row.example.bound) <= 1e-10);
+                CHECK(loss.infeasibility(beta, row.example.label, row.example.cost_bound) == 0.0);
+                CHECK(loss.violation(row.gradient, beta, row.example.label, row.example.cost_bound) <= 1e-10);
             }
         }
     });
@@ -294,7 +295,7 @@ TEST(violations_of_strips) {
             const auto found = violations_of(core, rows);
             for (Index i = 0; i < count; ++i) {
                 const Row& row = rows[i];
-                CHECK(found[i] == loss.violation(row.gradient, row.beta, row.example.label, row.example.bound));
+                CHECK(found[i] == loss.violation(row.gradient, row.beta, row.example.label, row.example.cost_bound));
             }
         }
     });
@@ -330,7 +331,7 @@ TEST(rows_are_made_feasible) {
             for (Index m = 0; m < row.classes(); ++m) CHECK_CLOSE(beta[m], row.beta[m], 1e-12);
             for (double& b : beta) b = 3 * random.normal();
             core.make_feasible(row.example, beta);
-            CHECK(loss.infeasibility(beta, row.example.label, row.example.bound) == 0.0);
+            CHECK(loss.infeasibility(beta, row.example.label, row.example.cost_bound) == 0.0);
             const std::vector<double> once = beta;
             core.make_feasible(row.example, beta);
             for (Index m = 0; m < row.classes(); ++m) CHECK_CLOSE(beta[m], once[m], 1e-12);
@@ -344,7 +345,7 @@ TEST(full_rows_stay_full) {
     const CrammerSinger core;
     for (int repeat = 0; repeat < 2000; ++repeat) {
         Row row = random_row(plain::crammer_singer(), random);
-        row.example.bound = 0.7;
+        row.example.cost_bound = 0.7;
         std::ranges::fill(row.beta, 0.0);
         for (double& g : row.gradient) g = random.normal();
         row.gradient[row.example.label] = -10.0;
@@ -400,8 +401,8 @@ TEST(the_max_step_is_as_far_as_a_row_can_go) {
                 length = std::max(length, std::abs(change[m]));
             }
             if (length == 0.0) continue;
-            const double room = core.max_step(row.beta, change, row.example);
-            CHECK(room >= 1.0 - 1e-9);
+            const double max_step = core.max_step(row.beta, change, row.example);
+            CHECK(max_step >= 1.0 - 1e-9);
             const auto excess = [&](double share) {
                 double worst = 0.0;
                 for (Index m = 0; m < row.classes(); ++m) {
@@ -412,8 +413,8 @@ TEST(the_max_step_is_as_far_as_a_row_can_go) {
                 }
                 return worst;
             };
-            CHECK(excess(std::min(room, 1e6)) <= 1e-12 * std::min(room, 1e6) * std::max(1.0, length));
-            if (std::isfinite(room)) CHECK(excess(room * (1 + 1e-6) + 1e-9) > 0.0);
+            CHECK(excess(std::min(max_step, 1e6)) <= 1e-12 * std::min(max_step, 1e6) * std::max(1.0, length));
+            if (std::isfinite(max_step)) CHECK(excess(max_step * (1 + 1e-6) + 1e-9) > 0.0);
         }
     });
 }

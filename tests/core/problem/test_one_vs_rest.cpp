@@ -18,9 +18,9 @@ struct Row {
 
     explicit Row(Random& random) {
         const Index k = 1 + random.below(12);
-        const double bounds[] = {1e-3, 1.0, 50.0, kInfinity, 0.0};
-        example = {random.below(k + 1) - 1, bounds[random.below(5)]};
-        const double unit = std::isinf(example.bound) ? 10.0 : example.bound;
+        const double cost_bounds[] = {1e-3, 1.0, 50.0, kInfinity, 0.0};
+        example = {random.below(k + 1) - 1, cost_bounds[random.below(5)]};
+        const double unit = std::isinf(example.cost_bound) ? 10.0 : example.cost_bound;
         for (Index m = 0; m < k; ++m) {
             const double kind = random.uniform();
             const double a = kind < 0.3 ? 0.0 : kind < 0.6 ? unit : unit * random.uniform();
@@ -29,8 +29,8 @@ struct Row {
         }
     }
     [[nodiscard]] Index classes() const { return std::ssize(beta); }
-    [[nodiscard]] double low(Index m) const { return m == example.label ? 0.0 : -example.bound; }
-    [[nodiscard]] double high(Index m) const { return m == example.label ? example.bound : 0.0; }
+    [[nodiscard]] double low(Index m) const { return m == example.label ? 0.0 : -example.cost_bound; }
+    [[nodiscard]] double high(Index m) const { return m == example.label ? example.cost_bound : 0.0; }
 };
 
 }  // namespace
@@ -51,7 +51,7 @@ TEST(one_vs_rest_steps_are_the_best_of_each_coordinate) {
             }
             CHECK(core.step(row.gradient, curvature, row.example, beta) == exists);
             if (!exists) continue;
-            CHECK(loss.infeasibility(beta, row.example.label, row.example.bound) == 0.0);
+            CHECK(loss.infeasibility(beta, row.example.label, row.example.cost_bound) == 0.0);
             for (Index m = 0; m < row.classes(); ++m) {
                 const auto value = [&](double b) {
                     const double d = b - row.beta[m];

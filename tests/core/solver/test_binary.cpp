@@ -7,17 +7,17 @@
 #include "fixtures.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::KnownOptimum;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Index kAmple = Index{1} << 30;
 // A solver that does not end fails its test; the limit is far beyond what any of these takes.
-constexpr double kPatience = 20.0;
+constexpr double kTimeLimit = 20.0;
 const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
 
 template <class Real>
@@ -27,7 +27,7 @@ constexpr double kRounding = std::is_same_v<Real, float> ? 2e-4 : 1e-10;
 struct Data {
     Matrix x;
     Matrix gram;
-    std::vector<double> upper;
+    std::vector<double> cost_bounds;
     Index classes, per_class;
 
     Data(Index k, Index per, double C, std::uint64_t seed) : Data(k, per, C, Random(seed)) {}
@@ -36,10 +36,10 @@ struct Data {
     Data(Index k, Index per, double C, Random random)
         : x(fixtures::blobs(k, per, 4, 0.7, random)),
           gram(fixtures::plain_gram(kRbf, x, fixtures::identity(k * per))),
-          upper(k * per),
+          cost_bounds(k * per),
           classes(k),
           per_class(per) {
-        for (double& u : upper) u = C * random.uniform(0.5, 1.5);
+        for (double& u : cost_bounds) u = C * random.uniform(0.5, 1.5);
     }
 };
 
@@ -47,12 +47,12 @@ template <class Real>
 std::vector<BinaryResult> solve(const Data& data, std::span<const BinaryProblem> problems,
                                 const BinarySettings& settings, Index budget = kAmple, int threads = 1,
                                 bool whole = false, std::span<const BinaryStart> starts = {}) {
-    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), budget, threads, kPatience);
-    if (whole) bench.store.compute_whole();
-    auto results = solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control, starts);
+    KernelSetup<Real> setup(kRbf, data.x.dense(), fixtures::identity(data.x.rows), budget, threads, kTimeLimit);
+    if (whole) setup.store.compute_whole();
+    auto results = solve_binary<Real>(problems, data.cost_bounds, setup.store, settings, setup.control, starts);
     CHECK(results.size() == problems.size());
-    CHECK(bench.control.progress().done == static_cast<Index>(problems.size()));
-    CHECK(bench.control.progress().total == static_cast<Index>(problems.size()));
+    CHECK(setup.control.progress().done == static_cast<Index>(problems.size()));
+    CHECK(setup.control.progress().total == static_cast<Index>(problems.size()));
     return results;
 }
 
@@ -60,7 +60,7 @@ template <class Real>
 void check_all(const Data& data, std::span<const BinaryProblem> problems, std::span<const BinaryResult> results,
                double tolerance) {
     for (std::size_t p = 0; p < problems.size(); ++p) {
-        audit::check_solved(problems[p], data.upper, data.gram, results[p], tolerance, kRounding<Real>);
+        audit::check_solved(problems[p], data.cost_bounds, data.gram, results[p], tolerance, kRounding<Real>);
     }
 }
 
@@ -90,14 +90,14 @@ template <class Real>
 std::vector<BinaryResult> solve_on_squares(const Data& data, std::span<const BinaryProblem> problems,
                                            const BinarySettings& settings, int threads = 1,
                                            std::span<const BinaryStart> starts = {}) {
-    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), kAmple, threads, kPatience);
+    KernelSetup<Real> setup(kRbf, data.x.dense(), fixtures::identity(data.x.rows), kAmple, threads, kTimeLimit);
     std::vector<Range> classes;
     for (Index m = 0; m < data.classes; ++m) classes.push_back({m * data.per_class, (m + 1) * data.per_class});
-    bench.store.compute_squares(classes);
-    const Index before = bench.store.evaluations();
-    auto results = solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control, starts);
-    CHECK(bench.control.progress().done == static_cast<Index>(problems.size()));
-    CHECK(bench.store.evaluations() > before);  // the rows between the classes count too
+    setup.store.compute_squares(classes);
+    const Index before = setup.store.evaluations();
+    auto results = solve_binary<Real>(problems, data.cost_bounds, setup.store, settings, setup.control, starts);
+    CHECK(setup.control.progress().done == static_cast<Index>(problems.size()));
+    CHECK(setup.store.evaluations() > before);  // the rows between the classes count too
     return results;
 }
 
@@ -143,7 +143,7 @@ TEST(tight_tolerances_close_the_gap) {
     const Data data(2, 120, 2.0, 83);
     const auto pairs = audit::all_pairs(2, 120);
     const auto result = solve<double>(data, pairs, {.tolerance = 1e-8})[0];
-    const auto a = audit::examine(pairs[0], data.upper, data.gram, result);
+    const auto a = audit::examine(pairs[0], data.cost_bounds, data.gram, result);
     CHECK(result.status == Status::converged);
     CHECK(a.violation <= 1e-8 + 1e-10);
     CHECK((a.primal - a.dual) / a.dual <= 1e-7);
@@ -153,11 +153,11 @@ TEST(a_known_optimum_is_found) {
     Random random(84);
     const KnownOptimum known(60, random);
     const BinaryProblem problem = audit::pair({0, 60}, {60, 120});
-    Workbench<double> bench({.type = KernelType::precomputed}, known.gram.precomputed(), fixtures::identity(120),
-                            kAmple, 1, kPatience);
+    KernelSetup<double> setup({.type = KernelType::precomputed}, known.gram.precomputed(), fixtures::identity(120),
+                              kAmple, 1, kTimeLimit);
     const BinarySettings settings{.tolerance = 1e-9, .working_set = 32};
     const auto result =
-        solve_binary<double>(std::span(&problem, 1), known.upper, bench.store, settings, bench.control)[0];
+        solve_binary<double>(std::span(&problem, 1), known.cost_bounds, setup.store, settings, setup.control)[0];
     CHECK(result.status == Status::converged);
     CHECK_CLOSE(result.intercept, known.intercept, 1e-7);
     std::vector<double> beta(120, 0.0);
@@ -200,12 +200,12 @@ TEST(many_signed_ranges_are_two_when_the_examples_are_sorted_by_sign) {
             }
             if (sign > 0) positive = std::ssize(order);
         }
-        std::vector<double> bounds;
-        for (const Index g : order) bounds.push_back(data.upper[g]);
-        Workbench<double> bench(kRbf, data.x.dense(), order, kAmple, 1, kPatience);
+        std::vector<double> cost_bounds;
+        for (const Index g : order) cost_bounds.push_back(data.cost_bounds[g]);
+        KernelSetup<double> setup(kRbf, data.x.dense(), order, kAmple, 1, kTimeLimit);
         const BinaryProblem sorted = audit::pair({0, positive}, {positive, std::ssize(order)});
         expected.push_back(
-            solve_binary<double>(std::span(&sorted, 1), bounds, bench.store, {.tolerance = 1e-8}, bench.control)[0]
+            solve_binary<double>(std::span(&sorted, 1), cost_bounds, setup.store, {.tolerance = 1e-8}, setup.control)[0]
                 .objectives.dual);
     }
     const BinarySettings settings{.tolerance = 1e-8, .working_set = 48};
@@ -318,7 +318,7 @@ TEST(a_warm_start_from_the_solution_is_the_solution) {
 TEST(a_warm_start_for_another_C_is_as_good_as_a_cold_one) {
     const Data small(2, 100, 1.0, 93);
     Data large = small;
-    for (double& u : large.upper) u *= 2.0;
+    for (double& u : large.cost_bounds) u *= 2.0;
     const auto pairs = audit::all_pairs(2, 100);
     std::vector<BinaryStart> starts{start_from(solve<double>(small, pairs, {})[0])};
     const auto warm = solve<double>(large, pairs, {.tolerance = 1e-6}, kAmple, 1, false, starts);
@@ -333,7 +333,7 @@ TEST(the_iteration_limit_is_kept) {
         const auto result = solve<double>(data, pairs, {.tolerance = 1e-6, .max_iterations = limit})[0];
         CHECK(result.status == Status::max_iterations);
         CHECK(result.iterations == limit);
-        const auto a = audit::examine(pairs[0], data.upper, data.gram, result);  // unfinished, but feasible
+        const auto a = audit::examine(pairs[0], data.cost_bounds, data.gram, result);  // unfinished, but feasible
         CHECK_CLOSE(a.violation, result.violation, 1e-10);
         CHECK(result.violation > 1e-6);
         CHECK(result.objectives.primal >= result.objectives.dual);
@@ -345,11 +345,11 @@ TEST(a_hard_margin_separates) {
     Data data(2, 40, 1.0, 95);
     for (Index i = 40; i < 80; ++i) data.x.at(i, 0) += 8.0;
     data.gram = fixtures::plain_gram(kRbf, data.x, fixtures::identity(80));
-    std::fill(data.upper.begin(), data.upper.end(), kInfinity);
+    std::fill(data.cost_bounds.begin(), data.cost_bounds.end(), kInfinity);
     const auto pairs = audit::all_pairs(2, 40);
     const auto result = solve<double>(data, pairs, {.tolerance = 1e-8})[0];
     CHECK(result.status == Status::converged);
-    const auto a = audit::examine(pairs[0], data.upper, data.gram, result);
+    const auto a = audit::examine(pairs[0], data.cost_bounds, data.gram, result);
     CHECK(a.violation <= 1e-8 + 1e-10);
     CHECK_CLOSE(result.objectives.primal, result.objectives.dual, 1e-5);
     CHECK_CLOSE(result.objectives.dual, a.dual, 1e-9);
@@ -359,11 +359,11 @@ TEST(equal_points_with_both_labels_have_no_hard_margin) {
     Data data(2, 30, 1.0, 96);
     std::copy_n(data.x.values.begin() + 7 * 4, 4, data.x.values.begin() + 41 * 4);
     const auto pairs = audit::all_pairs(2, 30);
-    std::fill(data.upper.begin(), data.upper.end(), kInfinity);
+    std::fill(data.cost_bounds.begin(), data.cost_bounds.end(), kInfinity);
     const auto result = solve<double>(data, pairs, {})[0];
     CHECK(result.status == Status::unbounded);
     // With a bound, the same data are a problem like any other.
-    std::fill(data.upper.begin(), data.upper.end(), 1.0);
+    std::fill(data.cost_bounds.begin(), data.cost_bounds.end(), 1.0);
     data.gram = fixtures::plain_gram(kRbf, data.x, fixtures::identity(60));
     check_all<double>(data, pairs, solve<double>(data, pairs, {}), 1e-3);
 }
@@ -371,12 +371,13 @@ TEST(equal_points_with_both_labels_have_no_hard_margin) {
 TEST(an_indefinite_kernel_ends_too) {
     Random random(97);
     const Matrix x = fixtures::blobs(2, 60, 4, 0.7, random);
-    const std::vector<double> upper(120, 1.0);
+    const std::vector<double> cost_bounds(120, 1.0);
     const auto pairs = audit::all_pairs(2, 60);
     const KernelSpec sigmoid{.type = KernelType::sigmoid, .gamma = 0.5, .coef0 = -1.0};
-    Workbench<double> bench(sigmoid, x.dense(), fixtures::identity(120), kAmple, 1, kPatience);
-    const auto result = solve_binary<double>(pairs, upper, bench.store, {}, bench.control)[0];
-    const auto a = audit::examine(pairs[0], upper, fixtures::plain_gram(sigmoid, x, fixtures::identity(120)), result);
+    KernelSetup<double> setup(sigmoid, x.dense(), fixtures::identity(120), kAmple, 1, kTimeLimit);
+    const auto result = solve_binary<double>(pairs, cost_bounds, setup.store, {}, setup.control)[0];
+    const auto a =
+        audit::examine(pairs[0], cost_bounds, fixtures::plain_gram(sigmoid, x, fixtures::identity(120)), result);
     CHECK(result.status == Status::converged);
     CHECK(a.violation <= 1e-3 + 1e-10);
 }
@@ -384,15 +385,15 @@ TEST(an_indefinite_kernel_ends_too) {
 TEST(a_stop_ends_all_problems) {
     const Data data(3, 60, 1.0, 98);
     const auto pairs = audit::all_pairs(3, 60);
-    Workbench<double> cancelled(kRbf, data.x.dense(), fixtures::identity(180), kAmple);
+    KernelSetup<double> cancelled(kRbf, data.x.dense(), fixtures::identity(180), kAmple);
     cancelled.control.cancel();
     const BinarySettings one_at_a_time{.in_flight = 1};
     for (const auto& result :
-         solve_binary<double>(pairs, data.upper, cancelled.store, one_at_a_time, cancelled.control)) {
+         solve_binary<double>(pairs, data.cost_bounds, cancelled.store, one_at_a_time, cancelled.control)) {
         CHECK(result.status == Status::stopped && result.iterations == 0);
     }
-    Workbench<double> late(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 1, 0.0);
-    for (const auto& result : solve_binary<double>(pairs, data.upper, late.store, {}, late.control)) {
+    KernelSetup<double> late(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 1, 0.0);
+    for (const auto& result : solve_binary<double>(pairs, data.cost_bounds, late.store, {}, late.control)) {
         CHECK(result.status == Status::time_limit);
     }
 }
@@ -400,18 +401,18 @@ TEST(a_stop_ends_all_problems) {
 TEST(a_stop_in_the_middle_leaves_feasible_answers) {
     const Data data(3, 120, 1000.0, 99);
     const auto pairs = audit::all_pairs(3, 120);
-    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(360), kAmple, 2, kPatience);
+    KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(360), kAmple, 2, kTimeLimit);
     std::vector<BinaryResult> results;
     run_watched(
         [&] {
             const BinarySettings hard{.tolerance = 1e-10, .working_set = 32};
-            results = solve_binary<double>(pairs, data.upper, bench.store, hard, bench.control);
+            results = solve_binary<double>(pairs, data.cost_bounds, setup.store, hard, setup.control);
         },
-        bench.control, [&] { return bench.control.progress().iterations < 100; }, std::chrono::milliseconds(1));
+        setup.control, [&] { return setup.control.progress().iterations < 100; }, std::chrono::milliseconds(1));
     CHECK(results.size() == pairs.size());
     for (std::size_t p = 0; p < pairs.size(); ++p) {
         CHECK(results[p].status == Status::stopped || results[p].status == Status::converged);
-        const auto a = audit::examine(pairs[p], data.upper, data.gram, results[p]);
+        const auto a = audit::examine(pairs[p], data.cost_bounds, data.gram, results[p]);
         CHECK_CLOSE(results[p].objectives.dual, a.dual, 1e-6 * std::max(1.0, std::abs(a.dual)));
     }
 }
@@ -422,7 +423,7 @@ TEST(polishing_reaches_machine_precision) {
     for (const auto& problems : {audit::all_pairs(3, 80), audit::all_rests(3, 80)}) {
         const auto results = solve<double>(data, problems, {.polish = &blas}, kAmple, 1, true);
         for (std::size_t p = 0; p < problems.size(); ++p) {
-            const auto a = audit::examine(problems[p], data.upper, data.gram, results[p]);
+            const auto a = audit::examine(problems[p], data.cost_bounds, data.gram, results[p]);
             CHECK(results[p].status == Status::converged);
             CHECK(a.violation <= 1e-10);
             CHECK((a.primal - a.dual) / a.dual <= 1e-10);
@@ -488,10 +489,10 @@ TEST(pairs_solved_apart_take_warm_starts_and_limits) {
 TEST(a_stop_ends_problems_solved_apart) {
     const Data data(3, 60, 1.0, 106);
     const auto pairs = audit::all_pairs(3, 60);
-    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 2);
-    bench.store.compute_squares(std::vector<Range>{{0, 60}, {60, 120}, {120, 180}});
-    bench.control.cancel();
-    for (const auto& result : solve_binary<double>(pairs, data.upper, bench.store, {}, bench.control)) {
+    KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 2);
+    setup.store.compute_squares(std::vector<Range>{{0, 60}, {60, 120}, {120, 180}});
+    setup.control.cancel();
+    for (const auto& result : solve_binary<double>(pairs, data.cost_bounds, setup.store, {}, setup.control)) {
         CHECK(result.status == Status::stopped && result.iterations == 0);
     }
 }

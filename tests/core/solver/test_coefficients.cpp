@@ -69,7 +69,7 @@ TEST(coefficients_that_grow_do_not_leave_holes_forever) {
     const Index n = 300, longest = 500;
     Coefficients coefficients(n);
     std::map<Index, std::vector<Entry>> expected;
-    std::vector<Index> room(n, 0);
+    std::vector<Index> capacity(n, 0);
     expected[0] = random_entries(1, random);  // the first in memory, and it stays there
     coefficients.set(0, expected[0]);
     for (Index count = 1; count <= longest; count += 7) {
@@ -78,11 +78,11 @@ TEST(coefficients_that_grow_do_not_leave_holes_forever) {
             if (i == 0 || random.uniform() < 0.3) continue;
             expected[i] = entries;
             coefficients.set(i, entries);
-            if (count > room[i]) room[i] = count + count / 2;
+            if (count > capacity[i]) capacity[i] = count + count / 2;
         }
         check_equal(coefficients, expected);
         // Rows have room for half as much again; holes are no more than all of that, and a little.
-        CHECK(extent(coefficients) <= 2 * std::accumulate(room.begin(), room.end(), Index{1}) + (1 << 16));
+        CHECK(extent(coefficients) <= 2 * std::accumulate(capacity.begin(), capacity.end(), Index{1}) + (1 << 16));
     }
 }
 

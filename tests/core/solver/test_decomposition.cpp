@@ -8,16 +8,16 @@
 #include "solver/free_bias.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Index kAmple = Index{1} << 30;
 // A solver that does not end fails its test; the limit is far beyond what any of these takes.
-constexpr double kPatience = 20.0;
+constexpr double kTimeLimit = 20.0;
 const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
 const KernelSpec kLinear{.type = KernelType::linear};
 
@@ -44,21 +44,23 @@ class TwoWorst {
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, kMargin);
     }
-    [[nodiscard]] bool may_grow(double b, bool own, double bound) const { return b < (own ? 2 * bound : 0.0); }
-    [[nodiscard]] bool may_fall(double b, bool own, double bound) const { return own || b > -bound; }
+    [[nodiscard]] bool may_grow(double b, bool own, double cost_bound) const {
+        return b < (own ? 2 * cost_bound : 0.0);
+    }
+    [[nodiscard]] bool may_fall(double b, bool own, double cost_bound) const { return own || b > -cost_bound; }
     [[nodiscard]] double violation(const RowExtremes& row) const { return row.highest - row.lowest; }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
-        const RowLimits limits{.largest = example.bound, .most = 2 * example.bound};
+        const RowLimits limits{.largest = example.cost_bound, .most = 2 * example.cost_bound};
         return exact_step(gradient, curvature, example.label, limits, beta);
     }
     void make_feasible(const Example& example, std::span<double> beta) const {
-        const double most = 2 * example.bound;
+        const double most = 2 * example.cost_bound;
         const bool full = beta[example.label] >= most;
         double sum = 0.0;
         for (Index m = 0; m < std::ssize(beta); ++m) {
             if (m == example.label) continue;
-            beta[m] = -std::clamp(-beta[m], 0.0, std::min(example.bound, most - sum + 1e-15 * most));
+            beta[m] = -std::clamp(-beta[m], 0.0, std::min(example.cost_bound, most - sum + 1e-15 * most));
             sum -= beta[m];
         }
         beta[example.label] = full && sum >= most * (1.0 - 1e-14) ? most : std::min(sum, most);
@@ -68,9 +70,9 @@ class TwoWorst {
     }
     [[nodiscard]] std::vector<Direction> directions(std::span<const double> beta, const Example& example) const {
         std::vector<Direction> free;
-        Index partner = may_grow(beta[example.label], true, example.bound) ? example.label : -1;
+        Index partner = may_grow(beta[example.label], true, example.cost_bound) ? example.label : -1;
         for (Index m = 0; m < std::ssize(beta); ++m) {
-            if (m == example.label || !(beta[m] < 0.0) || !(beta[m] > -example.bound)) continue;
+            if (m == example.label || !(beta[m] < 0.0) || !(beta[m] > -example.cost_bound)) continue;
             if (partner >= 0) free.push_back({partner, m});
             if (partner < 0) partner = m;
         }
@@ -81,8 +83,8 @@ class TwoWorst {
         double share = kInfinity;
         for (Index m = 0; m < std::ssize(beta); ++m) {
             const bool own = m == example.label;
-            if (change[m] > 0.0) share = std::min(share, ((own ? 2 * example.bound : 0.0) - beta[m]) / change[m]);
-            if (change[m] < 0.0 && !own) share = std::min(share, (beta[m] + example.bound) / -change[m]);
+            if (change[m] > 0.0) share = std::min(share, ((own ? 2 * example.cost_bound : 0.0) - beta[m]) / change[m]);
+            if (change[m] < 0.0 && !own) share = std::min(share, (beta[m] + example.cost_bound) / -change[m]);
         }
         return share;
     }
@@ -114,7 +116,7 @@ struct Data {
     KernelSpec kernel;
     Matrix x, gram;
     std::vector<Index> labels;
-    std::vector<double> upper;
+    std::vector<double> cost_bounds;
     Index classes;
 
     Data(Index k, Index per_class, double C, std::uint64_t seed, const KernelSpec& spec = kRbf, double distance = 0.7)
@@ -123,7 +125,7 @@ struct Data {
         x = fixtures::blobs(k, per_class, 4, distance, random);
         for (Index i = 0; i < k * per_class; ++i) {
             labels.push_back(i / per_class);
-            upper.push_back(C * random.uniform(0.5, 1.5));
+            cost_bounds.push_back(C * random.uniform(0.5, 1.5));
         }
         update_gram();
     }
@@ -164,10 +166,10 @@ Outcome outcome_of(const Decomposition<Loss, Real>& problem, Status status) {
 }
 
 template <class Real, class Loss>
-Outcome solve_on(Workbench<Real>& bench, const Loss& loss, const Data& data, const Options& options) {
-    if (options.whole) bench.store.compute_whole();
-    Decomposition<Loss, Real> problem(loss, data.labels, data.upper, data.classes, bench.store, options.settings,
-                                      bench.control);
+Outcome solve_on(KernelSetup<Real>& setup, const Loss& loss, const Data& data, const Options& options) {
+    if (options.whole) setup.store.compute_whole();
+    Decomposition<Loss, Real> problem(loss, data.labels, data.cost_bounds, data.classes, setup.store, options.settings,
+                                      setup.control);
     if (options.start != nullptr) problem.start_from(fixtures::identity(data.size()), options.start->rows);
     if (options.bias == Biased::freely) {
         FreeBias<Loss, Real> free(problem, *std::ranges::max_element(data.gram.values));
@@ -181,21 +183,22 @@ Outcome solve_on(Workbench<Real>& bench, const Loss& loss, const Data& data, con
 
 template <class Real, class Loss>
 Outcome solve(const Loss& loss, const Data& data, const Options& options) {
-    Workbench<Real> bench(data.kernel, data.x.dense(), fixtures::identity(data.size()), options.budget, options.threads,
-                          kPatience);
-    return solve_on(bench, loss, data, options);
+    KernelSetup<Real> setup(data.kernel, data.x.dense(), fixtures::identity(data.size()), options.budget,
+                            options.threads, kTimeLimit);
+    return solve_on(setup, loss, data, options);
 }
 
 /// The outcome is what the solver says it is, by code that does not trust it.
 template <class Real, class Loss>
-plain::Worth check_honest(const Loss& loss, const Data& data, const Outcome& outcome) {
-    const auto w = plain::worth(plain_of(loss), data.gram, data.labels, data.upper, outcome.machine);
+plain::Evaluation check_honest(const Loss& loss, const Data& data, const Outcome& outcome) {
+    const auto w = plain::evaluate(plain_of(loss), data.gram, data.labels, data.cost_bounds, outcome.machine);
     const double rounding = kRounding<Real>;
-    const double room = rounding * static_cast<double>(data.classes) * std::max(1.0, w.bound_total + std::abs(w.dual));
+    const double allowed =
+        rounding * static_cast<double>(data.classes) * std::max(1.0, w.bound_total + std::abs(w.dual));
     CHECK_CLOSE(outcome.violation, w.violation, rounding);
-    CHECK_CLOSE(outcome.objectives.dual, w.dual, room);
-    CHECK_CLOSE(outcome.objectives.primal, w.primal, room);
-    CHECK(w.primal >= w.dual - room);
+    CHECK_CLOSE(outcome.objectives.dual, w.dual, allowed);
+    CHECK_CLOSE(outcome.objectives.primal, w.primal, allowed);
+    CHECK(w.primal >= w.dual - allowed);
     return w;
 }
 
@@ -237,7 +240,7 @@ Data separable(std::uint64_t seed, const KernelSpec& kernel = kRbf) {
     Data data(4, 15, 1.0, seed, kernel);
     for (Index i = 0; i < data.size(); ++i) data.x.at(i, data.labels[i]) += 10.0;
     data.update_gram();
-    std::ranges::fill(data.upper, kInfinity);
+    std::ranges::fill(data.cost_bounds, kInfinity);
     return data;
 }
 
@@ -381,9 +384,10 @@ TEST(a_start_that_is_not_feasible_is_made_so) {
 
 TEST(a_problem_goes_on_where_it_stopped) {
     const Data data(3, 40, 2.0, 250);
-    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(120), kAmple, 1, kPatience);
+    KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(120), kAmple, 1, kTimeLimit);
     const CrammerSinger loss;
-    Decomposition<CrammerSinger, double> problem(loss, data.labels, data.upper, 3, bench.store, {}, bench.control);
+    Decomposition<CrammerSinger, double> problem(loss, data.labels, data.cost_bounds, 3, setup.store, {},
+                                                 setup.control);
     CHECK(problem.size() == 120 && problem.classes() == 3 && problem.violation() == 1.0);
     Index steps = 0;
     for (const double tolerance : {0.3, 1e-2, 1e-5}) {
@@ -396,7 +400,7 @@ TEST(a_problem_goes_on_where_it_stopped) {
     // Another bias is another problem; its gradient is right at once.
     problem.set_bias({0.5, {0.1, -0.3, 0.2}});
     const auto moved = outcome_of(problem, Status::converged);
-    const auto w = plain::worth(plain_of(loss), data.gram, data.labels, data.upper, moved.machine);
+    const auto w = plain::evaluate(plain_of(loss), data.gram, data.labels, data.cost_bounds, moved.machine);
     CHECK_CLOSE(moved.violation, w.violation, 1e-12);
     CHECK(problem.run(1e-5) == Status::converged && problem.violation() <= 1e-5);
     problem.set_bias({});
@@ -405,10 +409,10 @@ TEST(a_problem_goes_on_where_it_stopped) {
 
 TEST(rows_changed_from_outside) {
     const Data data(3, 40, 2.0, 251);
-    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(120), kAmple, 1, kPatience);
+    KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(120), kAmple, 1, kTimeLimit);
     const WestonWatkins loss;
-    Decomposition<WestonWatkins, double> problem(loss, data.labels, data.upper, 3, bench.store, {.working_set = 4},
-                                                 bench.control);
+    Decomposition<WestonWatkins, double> problem(loss, data.labels, data.cost_bounds, 3, setup.store,
+                                                 {.working_set = 4}, setup.control);
     problem.set_bias({1.0, {}});
     const std::vector<Index> which{3, 119, 50, 7, 8, 9};
     std::vector<double> changes;
@@ -439,10 +443,10 @@ TEST(cancelled_and_late_decompositions) {
     for_losses([&](const auto& loss) {
         for (const auto bias : {Biased::no, Biased::freely}) {
             for (const bool late : {false, true}) {
-                Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(120), kAmple, 1,
-                                        late ? 0.0 : kInfinity);
-                if (!late) bench.control.cancel();
-                const Outcome outcome = solve_on(bench, loss, data, {.bias = bias, .whole = false});
+                KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(120), kAmple, 1,
+                                          late ? 0.0 : kInfinity);
+                if (!late) setup.control.cancel();
+                const Outcome outcome = solve_on(setup, loss, data, {.bias = bias, .whole = false});
                 CHECK(outcome.status == (late ? Status::time_limit : Status::stopped) && outcome.iterations == 0);
             }
         }
@@ -451,14 +455,14 @@ TEST(cancelled_and_late_decompositions) {
 
 TEST(a_decomposition_stopped_in_the_middle_is_feasible) {
     const Data data(3, 120, 1000.0, 254);
-    Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(360), kAmple, 2, kPatience);
+    KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(360), kAmple, 2, kTimeLimit);
     const WestonWatkins loss;
     Outcome outcome;
     const Options options{.settings = {.tolerance = 1e-12, .working_set = 16}};
-    run_watched([&] { outcome = solve_on(bench, loss, data, options); }, bench.control,
-                [&] { return bench.control.progress().iterations < 100; }, std::chrono::milliseconds(1));
+    run_watched([&] { outcome = solve_on(setup, loss, data, options); }, setup.control,
+                [&] { return setup.control.progress().iterations < 100; }, std::chrono::milliseconds(1));
     CHECK(outcome.status == Status::stopped || outcome.status == Status::converged);
-    plain::worth(plain_of(loss), data.gram, data.labels, data.upper, outcome.machine);
+    plain::evaluate(plain_of(loss), data.gram, data.labels, data.cost_bounds, outcome.machine);
 }
 
 TEST(a_small_gap_is_enough_if_asked_for) {
@@ -511,7 +515,7 @@ TEST(equal_points_of_different_classes_have_no_multiclass_hard_margin) {
 
 TEST(overlapping_classes_have_no_linear_hard_margin) {
     Data data(3, 30, 1.0, 258, kLinear, 0.2);
-    std::ranges::fill(data.upper, kInfinity);
+    std::ranges::fill(data.cost_bounds, kInfinity);
     for_losses([&](const auto& loss) {
         for (const auto bias : {Biased::no, Biased::regularized, Biased::freely}) {
             const Outcome outcome = solve<double>(loss, data, {.bias = bias});
@@ -540,7 +544,7 @@ TEST(a_point_at_the_origin_pays_its_loss) {
 
 TEST(examples_that_do_not_count_stay_out) {
     Data data(3, 40, 2.0, 261);
-    for (Index i = 0; i < data.size(); i += 3) data.upper[i] = 0.0;
+    for (Index i = 0; i < data.size(); i += 3) data.cost_bounds[i] = 0.0;
     for_losses([&](const auto& loss) {
         for (const auto bias : {Biased::no, Biased::freely}) {
             const Options options{.settings = {.tolerance = 1e-5}, .bias = bias};

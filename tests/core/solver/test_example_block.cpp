@@ -19,7 +19,7 @@ const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
 struct Problem {
     Index classes;
     std::vector<Index> labels;
-    std::vector<double> bounds;
+    std::vector<double> cost_bounds;
     Matrix gram;
 
     Problem(Index k, Index count, double C, std::uint64_t seed) : classes(k), gram(0, 0) {
@@ -28,7 +28,7 @@ struct Problem {
         gram = fixtures::plain_gram(kRbf, x, fixtures::identity(count));
         for (Index i = 0; i < count; ++i) {
             labels.push_back(random.below(k));
-            bounds.push_back(C * random.uniform(0.5, 1.5));
+            cost_bounds.push_back(C * random.uniform(0.5, 1.5));
         }
     }
     [[nodiscard]] Index size() const { return std::ssize(labels); }
@@ -41,7 +41,7 @@ void fill(ExampleBlock<Real>& block, const Loss& loss, const Problem& problem) {
     for (Index s = 0; s < problem.size(); ++s) {
         for (Index u = 0; u < problem.size(); ++u) block.kernel(s)[u] = static_cast<Real>(problem.gram.at(s, u));
         std::ranges::fill(block.row(s), 0.0);
-        block.load(loss, s, {problem.labels[s], problem.bounds[s]},
+        block.load(loss, s, {problem.labels[s], problem.cost_bounds[s]},
                    [&](Index m) { return loss.offsets(problem.labels[s])[m]; });
     }
 }
@@ -66,8 +66,8 @@ void check_blocks(const Loss& loss, const plain::Loss& plain_loss) {
             fill(block, loss, problem);
             const Index steps = block.solve(loss, tolerance, 1'000'000, nullptr);
             CHECK(steps > 0 && steps < 1'000'000);
-            const auto w =
-                plain::worth(plain_loss, problem.gram, problem.labels, problem.bounds, machine_of(block, problem));
+            const auto w = plain::evaluate(plain_loss, problem.gram, problem.labels, problem.cost_bounds,
+                                           machine_of(block, problem));
             CHECK(w.violation <= tolerance + rounding);
             CHECK(block.solve(loss, tolerance, 10, nullptr) == 0);
         }
@@ -93,7 +93,7 @@ TEST(every_step_of_a_block_gains) {
         CHECK(block.solve(loss, 1e-9, 1, nullptr) == 1);
         const auto machine = machine_of(block, problem);
         const double dual =
-            plain::worth(plain::weston_watkins(), problem.gram, problem.labels, problem.bounds, machine).dual;
+            plain::evaluate(plain::weston_watkins(), problem.gram, problem.labels, problem.cost_bounds, machine).dual;
         CHECK(dual > last);
         last = dual;
     }
@@ -101,7 +101,7 @@ TEST(every_step_of_a_block_gains) {
 
 TEST(a_block_without_end_says_so) {
     Problem problem(3, 4, 1.0, 273);
-    std::ranges::fill(problem.bounds, kInfinity);
+    std::ranges::fill(problem.cost_bounds, kInfinity);
     std::ranges::fill(problem.gram.values, 0.0);
     ExampleBlock<double> block(4, 3);
     fill(block, CrammerSinger(), problem);

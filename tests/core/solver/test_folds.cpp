@@ -6,14 +6,14 @@
 #include "solver/binary.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 
 namespace {
 
 constexpr Index kAmple = Index{1} << 30;
-constexpr double kPatience = 20.0;
+constexpr double kTimeLimit = 20.0;
 constexpr Index kFolds = 4;
 const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
 
@@ -24,14 +24,14 @@ enum class Stored { whole, squares, nothing };
 struct Data {
     Matrix x;
     Matrix gram;
-    std::vector<double> upper;
+    std::vector<double> cost_bounds;
     std::vector<Index> fold;
     Index classes, per_class;
 
     Data(Index k, Index per, std::uint64_t seed) : Data(k, per, Random(seed)) {}
 
     [[nodiscard]] std::vector<BinaryProblem> pairs() const { return audit::all_pairs(classes, per_class); }
-    [[nodiscard]] Folds folds() const { return {fold, upper}; }
+    [[nodiscard]] Folds folds() const { return {fold, cost_bounds}; }
 
   private:
     Data(Index k, Index per, Random random)
@@ -40,7 +40,7 @@ struct Data {
           classes(k),
           per_class(per) {
         for (Index i = 0; i < k * per; ++i) {
-            upper.push_back(random.uniform(0.5, 3.0));
+            cost_bounds.push_back(random.uniform(0.5, 3.0));
             fold.push_back(i % kFolds);
         }
     }
@@ -49,12 +49,12 @@ struct Data {
 template <class Real>
 std::vector<BinaryResult> solve(const Data& data, std::span<const BinaryProblem> problems,
                                 const BinarySettings& settings, Stored stored, int threads = 1, Index budget = kAmple) {
-    Workbench<Real> bench(kRbf, data.x.dense(), fixtures::identity(data.x.rows), budget, threads, kPatience);
+    KernelSetup<Real> setup(kRbf, data.x.dense(), fixtures::identity(data.x.rows), budget, threads, kTimeLimit);
     std::vector<Range> ranges;
     for (Index m = 0; m < data.classes; ++m) ranges.push_back({m * data.per_class, (m + 1) * data.per_class});
-    if (stored == Stored::whole) bench.store.compute_whole();
-    if (stored == Stored::squares) bench.store.compute_squares(ranges);
-    return solve_binary<Real>(problems, data.upper, bench.store, settings, bench.control);
+    if (stored == Stored::whole) setup.store.compute_whole();
+    if (stored == Stored::squares) setup.store.compute_squares(ranges);
+    return solve_binary<Real>(problems, data.cost_bounds, setup.store, settings, setup.control);
 }
 
 std::vector<Index> members(const BinaryProblem& problem) {
@@ -82,11 +82,11 @@ BinaryResult solved_without(const Data& data, const BinaryProblem& problem, Inde
         left.push_back(g);
     }
     const BinaryProblem rest = audit::pair({0, positive}, {positive, std::ssize(left)});
-    Workbench<double> bench(kRbf, data.x.dense(), left, kAmple, 1, kPatience);
-    std::vector<double> upper;
-    for (const Index g : left) upper.push_back(data.upper[g]);
+    KernelSetup<double> setup(kRbf, data.x.dense(), left, kAmple, 1, kTimeLimit);
+    std::vector<double> cost_bounds;
+    for (const Index g : left) cost_bounds.push_back(data.cost_bounds[g]);
     auto result =
-        solve_binary<double>(std::span(&rest, 1), upper, bench.store, {.tolerance = 1e-8}, bench.control).front();
+        solve_binary<double>(std::span(&rest, 1), cost_bounds, setup.store, {.tolerance = 1e-8}, setup.control).front();
     for (Index& s : result.support) s = left[s];
     return result;
 }
@@ -108,7 +108,7 @@ TEST(held_out_values_are_those_of_machines_that_have_not_seen_the_example) {
     for (const auto stored : {Stored::whole, Stored::squares, Stored::nothing}) {
         const auto results = solve<double>(data, pairs, {.tolerance = 1e-8, .folds = &folds}, stored);
         for (std::size_t p = 0; p < pairs.size(); ++p) {
-            audit::check_solved(pairs[p], data.upper, data.gram, results[p], 1e-8, 1e-10);
+            audit::check_solved(pairs[p], data.cost_bounds, data.gram, results[p], 1e-8, 1e-10);
             const auto all = members(pairs[p]);
             CHECK(results[p].held_out.size() == all.size());
             for (Index fold = 0; fold < kFolds; ++fold) {
@@ -213,11 +213,11 @@ TEST(a_stop_leaves_the_values_of_the_machine_as_it_is) {
     const auto pairs = data.pairs();
     const Folds folds = data.folds();
     for (const bool squares : {false, true}) {
-        Workbench<double> bench(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 1);
-        if (squares) bench.store.compute_squares(std::vector<Range>{{0, 60}, {60, 120}, {120, 180}});
-        bench.control.cancel();
+        KernelSetup<double> setup(kRbf, data.x.dense(), fixtures::identity(180), kAmple, 1);
+        if (squares) setup.store.compute_squares(std::vector<Range>{{0, 60}, {60, 120}, {120, 180}});
+        setup.control.cancel();
         for (const auto& result :
-             solve_binary<double>(pairs, data.upper, bench.store, {.folds = &folds}, bench.control)) {
+             solve_binary<double>(pairs, data.cost_bounds, setup.store, {.folds = &folds}, setup.control)) {
             CHECK(result.status == Status::stopped);
             CHECK(result.held_out.size() == 120);
             for (const double v : result.held_out) CHECK(v == result.intercept);

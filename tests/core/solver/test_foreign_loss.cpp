@@ -10,9 +10,9 @@
 #include "squared_costs.hpp"
 
 using namespace polymargin;
+using fixtures::KernelSetup;
 using fixtures::Matrix;
 using fixtures::Random;
-using fixtures::Workbench;
 using foreign::SquaredCosts;
 
 namespace {
@@ -23,14 +23,14 @@ static_assert(!SimplexLoss<SquaredCosts> && !SeparableLoss<SquaredCosts> && !New
 static_assert(SimplexLoss<CrammerSinger> && !kOwnOffset<SquaredCosts> && kOwnOffset<CrammerSinger>);
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPatience = 20.0;
+constexpr double kTimeLimit = 20.0;
 
 /// Overlapping classes, their kernel and what the classes cost each other.
 struct Data {
     KernelSpec kernel;
     Matrix x, gram;
     std::vector<Index> labels;
-    std::vector<double> bounds, costs;
+    std::vector<double> cost_bounds, costs;
     Index classes;
 
     Data(Index k, Index per_class, double C, std::uint64_t seed, KernelType type = KernelType::rbf)
@@ -39,13 +39,13 @@ struct Data {
         x = fixtures::blobs(k, per_class, 4, 0.7, random);
         for (Index i = 0; i < k * per_class; ++i) {
             labels.push_back(i / per_class);
-            bounds.push_back(C * random.uniform(0.5, 1.5));
+            cost_bounds.push_back(C * random.uniform(0.5, 1.5));
         }
         gram = fixtures::plain_gram(kernel, x, fixtures::identity(x.rows));
     }
     [[nodiscard]] SquaredCosts loss() const { return {classes, costs}; }
-    [[nodiscard]] foreign::Worth worth(const plain::Machine& machine) const {
-        return foreign::worth(costs, gram, labels, bounds, machine);
+    [[nodiscard]] foreign::Evaluation evaluate(const plain::Machine& machine) const {
+        return foreign::evaluate(costs, gram, labels, cost_bounds, machine);
     }
 };
 
@@ -69,12 +69,12 @@ struct Outcome {
 
 template <class Real>
 Outcome solve(const Data& data, const Options& options) {
-    Workbench<Real> bench(data.kernel, data.x.dense(), fixtures::identity(data.x.rows), options.budget, options.threads,
-                          kPatience);
-    if (options.whole) bench.store.compute_whole();
+    KernelSetup<Real> setup(data.kernel, data.x.dense(), fixtures::identity(data.x.rows), options.budget,
+                            options.threads, kTimeLimit);
+    if (options.whole) setup.store.compute_whole();
     const SquaredCosts loss = data.loss();
-    Decomposition<SquaredCosts, Real> problem(loss, data.labels, data.bounds, data.classes, bench.store,
-                                              options.settings, bench.control);
+    Decomposition<SquaredCosts, Real> problem(loss, data.labels, data.cost_bounds, data.classes, setup.store,
+                                              options.settings, setup.control);
     if (options.start != nullptr) problem.start_from(fixtures::identity(data.x.rows), options.start->rows);
     Outcome outcome;
     const double tolerance = options.settings.tolerance;
@@ -104,9 +104,9 @@ Outcome solve(const Data& data, const Options& options) {
 
 /// The outcome is what the solver says it is, and optimal to the tolerance.
 template <class Real>
-foreign::Worth check_solved(const Data& data, const Outcome& outcome, const Options& options) {
+foreign::Evaluation check_solved(const Data& data, const Outcome& outcome, const Options& options) {
     const double rounding = std::is_same_v<Real, float> ? 5e-4 : 1e-8, tolerance = options.settings.tolerance;
-    const auto w = data.worth(outcome.machine);
+    const auto w = data.evaluate(outcome.machine);
     CHECK(outcome.status == Status::converged && outcome.violation <= tolerance);
     CHECK_CLOSE(outcome.violation, w.violation, rounding);
     const double scale = rounding * std::max(1.0, w.size + std::abs(w.dual));
@@ -138,7 +138,7 @@ LinearSolution solve_linear(const Data& data, BiasKind bias, double gap) {
     const SquaredCosts loss = data.loss();
     const DataView view = data.x.dense();
     const auto order = fixtures::identity(data.x.rows);
-    Control control(kPatience);
+    Control control(kTimeLimit);
     ThreadPool pool(1);
     const Workers workers{&pool, &control};
     std::vector<double> centre;
@@ -146,7 +146,7 @@ LinearSolution solve_linear(const Data& data, BiasKind bias, double gap) {
     const LinearRows<double> rows(view, order, workers, centre);
     const LinearSettings tuning;
     const LinearTask<SquaredCosts> task{.loss = loss,
-                                        .problem = {view, order, data.labels, data.bounds, data.classes, centre},
+                                        .problem = {view, order, data.labels, data.cost_bounds, data.classes, centre},
                                         .bias = bias,
                                         .gap = gap,
                                         .settings = {.newton_from = 0},
@@ -174,7 +174,7 @@ TEST(a_foreign_loss_to_a_small_tolerance_with_jumps) {
     for (const BiasKind bias : {BiasKind::none, BiasKind::regularized, BiasKind::free}) {
         const Data data(4, 40, 50.0, 402);
         Options options{.settings = {.tolerance = 1e-7, .blas = &blas}, .bias = bias};
-        options.settings.block.patience = 1;
+        options.settings.block.steps_before_jump = 1;
         const Outcome outcome = solve<double>(data, options);
         const auto w = check_solved<double>(data, outcome, options);
         CHECK(w.primal - w.dual <= 1e-6 * w.primal);
@@ -207,7 +207,7 @@ TEST(a_foreign_loss_is_polished_and_started_warm) {
         exact.polish = true;
         const Outcome before = solve<double>(data, coarse), after = solve<double>(data, exact);
         CHECK(after.violation <= before.violation && after.violation <= 1e-9);
-        CHECK_CLOSE(data.worth(after.machine).violation, after.violation, 1e-9);
+        CHECK_CLOSE(data.evaluate(after.machine).violation, after.violation, 1e-9);
         Options warm = coarse;
         warm.start = &after.machine;
         const Outcome again = solve<double>(data, warm);
@@ -218,15 +218,15 @@ TEST(a_foreign_loss_is_polished_and_started_warm) {
 
 TEST(a_foreign_loss_with_examples_that_cost_nothing_or_all) {
     Data data(3, 20, 1.0, 405);
-    for (Index i = 0; i < data.x.rows; i += 4) data.bounds[i] = 0.0;
+    for (Index i = 0; i < data.x.rows; i += 4) data.cost_bounds[i] = 0.0;
     const Options options{.settings = {.tolerance = 1e-6}};
     check_solved<double>(data, solve<double>(data, options), options);
     // A hard margin: absolute, each class on its side of zero, which a narrow kernel allows.
     data.kernel.gamma = 20.0;
     data.gram = fixtures::plain_gram(data.kernel, data.x, fixtures::identity(data.x.rows));
-    std::ranges::fill(data.bounds, kInfinity);
+    std::ranges::fill(data.cost_bounds, kInfinity);
     const Outcome hard = solve<double>(data, {.settings = {.tolerance = 1e-8}});
-    const auto w = data.worth(hard.machine);
+    const auto w = data.evaluate(hard.machine);
     CHECK(hard.status == Status::converged);
     CHECK_CLOSE(hard.objectives.primal, w.primal, 1e-6 * w.primal);
     CHECK(w.primal - w.dual <= 1e-5 * w.primal);
@@ -245,7 +245,7 @@ TEST(a_foreign_loss_without_a_kernel_matrix) {
             }
             if (bias != BiasKind::free) machine.shift.clear();
             if (bias == BiasKind::regularized) machine.weight = 1.0;
-            const auto w = data.worth(machine);
+            const auto w = data.evaluate(machine);
             CHECK_CLOSE(solution.state.objectives.primal, w.primal, 1e-9 * w.primal);
             CHECK_CLOSE(solution.state.objectives.dual, w.dual, 1e-9 * w.primal);
             CHECK_CLOSE(solution.state.violation, w.violation, 1e-9);

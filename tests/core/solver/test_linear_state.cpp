@@ -17,7 +17,7 @@ namespace {
 template <class Visit>
 void for_views(const LinearProblem& problem, Visit&& visit) {
     for (const DataView& data : {DataView(problem.x.dense()), DataView(problem.csr.view())}) {
-        visit(LinearData{data, problem.order, problem.labels, problem.upper, problem.classes});
+        visit(LinearData{data, problem.order, problem.labels, problem.cost_bounds, problem.classes});
     }
 }
 
@@ -47,7 +47,7 @@ TEST(linear_states_are_worth_what_plain_loops_say) {
                 for (double& s : shift) s = random.normal();
                 for (const auto& used : {std::vector<double>{}, shift}) {
                     const plain::Machine machine{.classes = k, .rows = rows, .weight = weight, .shift = used};
-                    const auto w = plain::worth(plain_of(loss), gram, problem.labels, problem.upper, machine);
+                    const auto w = plain::evaluate(plain_of(loss), gram, problem.labels, problem.cost_bounds, machine);
                     for_views(problem, [&](const LinearData& data) {
                         const auto state = evaluate(loss, data, coefficients, weight, used, {});
                         CHECK_CLOSE(state.objectives.primal, w.primal, 1e-11 * std::abs(w.primal));
@@ -109,7 +109,7 @@ TEST(a_centre_is_made_up_for_by_the_bias) {
     Random random(352);
     const LinearProblem problem(4, 60, 6, 1.0, 353);
     const DataView view = problem.x.dense();
-    const LinearData data{view, problem.order, problem.labels, problem.upper, 4};
+    const LinearData data{view, problem.order, problem.labels, problem.cost_bounds, 4};
     std::vector<double> centre(6), shift(4);
     for (double& c : centre) c = random.normal();
     for (double& s : shift) s = random.normal();
@@ -170,7 +170,7 @@ TEST(balanced_coefficients_sum_to_zero_and_none_is_larger) {
             LinearProblem problem(k, 40, 3, 1.0, 349 + static_cast<std::uint64_t>(repeat));
             if (repeat % 4 == 0) std::ranges::replace(problem.labels, k - 1, Index{0});  // a class that does not occur
             const DataView view = problem.x.dense();
-            const LinearData data{view, problem.order, problem.labels, problem.upper, k};
+            const LinearData data{view, problem.order, problem.labels, problem.cost_bounds, k};
             fixtures::for_row_losses([&](const auto& loss) {
                 using Loss = std::decay_t<decltype(loss)>;
                 const auto before = fixtures::feasible_rows(loss, problem, random);
@@ -185,7 +185,8 @@ TEST(balanced_coefficients_sum_to_zero_and_none_is_larger) {
                     CHECK(std::abs(b) <= std::abs(before[e]));
                 }
                 for (Index i = 0; i < 40; ++i) {
-                    CHECK(plain_of(loss).infeasibility(machine.row(i), problem.labels[i], problem.upper[i]) == 0.0);
+                    CHECK(plain_of(loss).infeasibility(machine.row(i), problem.labels[i], problem.cost_bounds[i]) ==
+                          0.0);
                 }
                 // What is balanced stays as it is.
                 const auto again = fixtures::rows_of(balanced<Loss>(data, result), k);
@@ -199,7 +200,7 @@ TEST(balanced_coefficients_are_not_just_zero) {
     Random random(350);
     const LinearProblem problem(4, 200, 3, 1.0, 351);
     const DataView view = problem.x.dense();
-    const LinearData data{view, problem.order, problem.labels, problem.upper, 4};
+    const LinearData data{view, problem.order, problem.labels, problem.cost_bounds, 4};
     fixtures::for_row_losses([&](const auto& loss) {
         using Loss = std::decay_t<decltype(loss)>;
         const plain::Machine before{

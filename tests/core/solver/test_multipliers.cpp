@@ -69,7 +69,7 @@ TEST(multipliers_hurry_while_nothing_moves) {
 }
 
 TEST(shares_of_what_was_left) {
-    const LeftShare from_half{0.5}, same{1.0 / 1.01, 1.0 / 0.99};
+    const RemainingShare from_half{0.5}, same{1.0 / 1.01, 1.0 / 0.99};
     CHECK(from_half.contains(0.6, 1.0) && from_half.contains(7.0, 1.0) && !from_half.contains(0.5, 1.0));
     CHECK(from_half.contains(0.1, 0.0) && !from_half.contains(0.0, 0.0));
     CHECK(!from_half.contains(1.0, std::numeric_limits<double>::infinity()));

@@ -35,7 +35,7 @@ std::vector<double> disturbed(const KnownOptimum& known, Random& random) {
     std::vector<double> beta = known.beta;
     const auto half = static_cast<Index>(beta.size()) / 2;
     for (Index i = 1; i < half; i += 3) {
-        const double change = 0.05 * known.upper[i] * random.uniform(-1.0, 1.0);
+        const double change = 0.05 * known.cost_bounds[i] * random.uniform(-1.0, 1.0);
         beta[i] += change;
         beta[i + half] -= change;
     }
@@ -50,9 +50,9 @@ TEST(polish_finds_a_known_optimum) {
         const KnownOptimum known(half, random);
         const auto runs = runs_of({{{0, half, 1.0}, {half, 2 * half, -1.0}}});
         BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
-        CHECK(violation(runs, state, known.upper).size() > 1e-3);
-        polish(runs, known.upper, state, kernel_of(known.gram, state), plain::blas());
-        CHECK(violation(runs, state, known.upper).size() <= 1e-11);
+        CHECK(violation(runs, state, known.cost_bounds).size() > 1e-3);
+        polish(runs, known.cost_bounds, state, kernel_of(known.gram, state), plain::blas());
+        CHECK(violation(runs, state, known.cost_bounds).size() <= 1e-11);
         for (Index i = 0; i < 2 * half; ++i) CHECK_CLOSE(state.beta[i], known.beta[i], 1e-10);
         // The gradient it leaves is that of the variables it leaves.
         const BinaryState fresh = state_at(known.gram, known.sign, state.beta);
@@ -66,18 +66,18 @@ TEST(polish_with_equal_examples) {
     const KnownOptimum known(12, random);
     const auto once = [](Index t) { return t / 2; };
     Matrix gram(48, 48);
-    std::vector<double> sign(48), upper(48), beta(48);
+    std::vector<double> sign(48), cost_bounds(48), beta(48);
     const auto start = disturbed(known, random);
     for (Index i = 0; i < 48; ++i) {
         sign[i] = known.sign[once(i)];
-        upper[i] = known.upper[once(i)] / 2;
+        cost_bounds[i] = known.cost_bounds[once(i)] / 2;
         beta[i] = start[once(i)] / 2;
         for (Index j = 0; j < 48; ++j) gram.at(i, j) = known.gram.at(once(i), once(j));
     }
     const auto runs = runs_of({{{0, 24, 1.0}, {24, 48, -1.0}}});
     BinaryState state = state_at(gram, sign, beta);
-    polish(runs, upper, state, kernel_of(gram, state), plain::blas());
-    CHECK(violation(runs, state, upper).size() <= 1e-11);
+    polish(runs, cost_bounds, state, kernel_of(gram, state), plain::blas());
+    CHECK(violation(runs, state, cost_bounds).size() <= 1e-11);
     for (Index i = 0; i < 24; ++i) CHECK_CLOSE(state.beta[2 * i] + state.beta[2 * i + 1], known.beta[i], 1e-10);
 }
 
@@ -87,7 +87,7 @@ TEST(polish_leaves_large_problems_as_they_are) {
     const auto runs = runs_of({{{0, 30, 1.0}, {30, 60, -1.0}}});
     BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
     const BinaryState before = state;
-    polish(runs, known.upper, state, kernel_of(known.gram, state), plain::blas(), 5);
+    polish(runs, known.cost_bounds, state, kernel_of(known.gram, state), plain::blas(), 5);
     CHECK(state.beta == before.beta && state.f == before.f);
 }
 
@@ -99,11 +99,11 @@ TEST(polish_keeps_the_better_of_two_states) {
         for (Index i = 0; i < 18; ++i) known.gram.at(i, i) -= 1.5;
         const auto runs = runs_of({{{0, 9, 1.0}, {9, 18, -1.0}}});
         BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
-        const double before = violation(runs, state, known.upper).size();
-        polish(runs, known.upper, state, kernel_of(known.gram, state), plain::blas());
-        CHECK(violation(runs, state, known.upper).size() <= before);
+        const double before = violation(runs, state, known.cost_bounds).size();
+        polish(runs, known.cost_bounds, state, kernel_of(known.gram, state), plain::blas());
+        CHECK(violation(runs, state, known.cost_bounds).size() <= before);
         for (Index i = 0; i < 18; ++i) {
-            CHECK(known.sign[i] * state.beta[i] >= 0.0 && known.sign[i] * state.beta[i] <= known.upper[i]);
+            CHECK(known.sign[i] * state.beta[i] >= 0.0 && known.sign[i] * state.beta[i] <= known.cost_bounds[i]);
         }
         CHECK_CLOSE(std::accumulate(state.beta.begin(), state.beta.end(), 0.0), 0.0, 1e-10);
     }

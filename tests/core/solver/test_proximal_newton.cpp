@@ -13,29 +13,29 @@ using fixtures::LinearProblem;
 namespace {
 
 // A solver that does not end fails its test.
-constexpr double kPatience = 10.0;
+constexpr double kTimeLimit = 10.0;
 
 /// A solver and all that it stands on.
 template <class Loss, class Real>
-struct Bench {
+struct Setup {
     const LinearProblem& problem;
     Loss loss;
     DataView data;
     double weight;
-    Control control{kPatience};
+    Control control{kTimeLimit};
     ThreadPool pool;
     Blas blas = plain::blas();
     LinearRows<Real> rows;
     ProximalNewton<Loss, Real> solver;
 
-    Bench(const Loss& l, const LinearProblem& p, double w, int threads = 2)
+    Setup(const Loss& l, const LinearProblem& p, double w, int threads = 2)
         : problem(p),
           loss(l),
           data(p.csr.view()),
           weight(w),
           pool(threads),
           rows(data, p.order, {}),
-          solver(loss, p.labels, p.upper, p.classes, rows, w, false, {}, blas, pool, control) {}
+          solver(loss, p.labels, p.cost_bounds, p.classes, rows, w, false, {}, blas, pool, control) {}
 
     Status run(double gap, Index max_visits = -1) {
         solver.start(Coefficients(problem.size()), {});
@@ -58,7 +58,7 @@ struct Bench {
                     scores[m] += problem.x.at(problem.order[i], f) * point.weights[f * problem.classes + m];
                 }
             }
-            sum += problem.upper[i] * loss.loss(scores, problem.labels[i]);
+            sum += problem.cost_bounds[i] * loss.loss(scores, problem.labels[i]);
         }
         return sum;
     }
@@ -82,9 +82,10 @@ struct Bench {
     /// The optimum, from below, by the sequential method.
     [[nodiscard]] double optimum() {
         LinearRows<double> exact(data, problem.order, {});
-        SequentialDual<Loss, double> other(loss, problem.labels, problem.upper, problem.classes, exact, {}, control);
+        SequentialDual<Loss, double> other(loss, problem.labels, problem.cost_bounds, problem.classes, exact, {},
+                                           control);
         other.set_bias(weight, {});
-        const LinearData linear{data, problem.order, problem.labels, problem.upper, problem.classes};
+        const LinearData linear{data, problem.order, problem.labels, problem.cost_bounds, problem.classes};
         LinearState state;
         for (int round = 0; round < 100; ++round) {
             CHECK(other.run(1e-10) == Status::converged);
@@ -103,15 +104,15 @@ TEST(weights_and_coefficients_meet_at_the_optimum) {
     const LinearProblem problem(4, 400, 9, 0.5, 11);
     fixtures::for_row_losses([&](const auto& loss) {
         for (const double weight : {0.0, 1.0}) {
-            Bench<std::decay_t<decltype(loss)>, double> bench(loss, problem, weight);
-            CHECK(bench.run(1e-7) == Status::converged);
-            bench.check_feasible();
-            const double primal = bench.primal(), dual = bench.dual();
+            Setup<std::decay_t<decltype(loss)>, double> setup(loss, problem, weight);
+            CHECK(setup.run(1e-7) == Status::converged);
+            setup.check_feasible();
+            const double primal = setup.primal(), dual = setup.dual();
             CHECK(primal >= dual && primal - dual <= 1.01e-7 * primal);
-            CHECK_CLOSE(dual, bench.optimum(), 1e-7 * primal);
+            CHECK_CLOSE(dual, setup.optimum(), 1e-7 * primal);
             // What lies between the two points is a part of the gap.
-            const auto weights = problem.weights(bench.coefficients());
-            const auto point = bench.solver.point();
+            const auto weights = problem.weights(setup.coefficients());
+            const auto point = setup.solver.point();
             double apart = 0.0;
             for (std::size_t e = 0; e < weights.values.size(); ++e) {
                 apart += 0.5 * (weights.values[e] - point.weights[e]) * (weights.values[e] - point.weights[e]);
@@ -124,10 +125,10 @@ TEST(weights_and_coefficients_meet_at_the_optimum) {
 TEST(single_precision_is_enough_for_common_gaps) {
     const LinearProblem problem(3, 600, 12, 1.0, 12, 10.0);
     fixtures::for_row_losses([&](const auto& loss) {
-        Bench<std::decay_t<decltype(loss)>, float> bench(loss, problem, 1.0);
-        CHECK(bench.run(1e-4) == Status::converged);
-        bench.check_feasible();
-        CHECK(bench.primal() - bench.dual() <= 1.1e-4 * bench.primal());
+        Setup<std::decay_t<decltype(loss)>, float> setup(loss, problem, 1.0);
+        CHECK(setup.run(1e-4) == Status::converged);
+        setup.check_feasible();
+        CHECK(setup.primal() - setup.dual() <= 1.1e-4 * setup.primal());
     });
 }
 
@@ -137,14 +138,14 @@ TEST(rows_of_very_different_lengths_do_no_harm) {
         for (Index f = 0; f < problem.x.columns; ++f) problem.x.at(problem.order[i], f) *= 100.0;
     }
     problem.csr = decltype(problem.csr)(problem.x);
-    Bench<CrammerSinger, double> bench({}, problem, 0.0);
-    CHECK(bench.run(1e-5) == Status::converged);
-    CHECK(bench.primal() - bench.dual() <= 1.01e-5 * bench.primal());
+    Setup<CrammerSinger, double> setup({}, problem, 0.0);
+    CHECK(setup.run(1e-5) == Status::converged);
+    CHECK(setup.primal() - setup.dual() <= 1.01e-5 * setup.primal());
 }
 
 TEST(another_start_leads_to_the_same_weights) {
     const LinearProblem problem(4, 400, 9, 0.5, 14);
-    Bench<WestonWatkins, double> cold(WestonWatkins(), problem, 0.0), warm(WestonWatkins(), problem, 0.0);
+    Setup<WestonWatkins, double> cold(WestonWatkins(), problem, 0.0), warm(WestonWatkins(), problem, 0.0);
     CHECK(cold.run(1e-9) == Status::converged);
     fixtures::Random random(1);
     const auto rows = fixtures::feasible_rows(WestonWatkins(), problem, random);
@@ -156,7 +157,7 @@ TEST(another_start_leads_to_the_same_weights) {
 
 TEST(newton_steps_do_not_depend_on_the_threads) {
     const LinearProblem problem(5, 700, 8, 0.7, 15);
-    Bench<CrammerSinger, float> one({}, problem, 1.0, 1), three({}, problem, 1.0, 3);
+    Setup<CrammerSinger, float> one({}, problem, 1.0, 1), three({}, problem, 1.0, 3);
     CHECK(one.run(1e-4) == Status::converged && three.run(1e-4) == Status::converged);
     CHECK(one.solver.point().weights == three.solver.point().weights);
     CHECK(one.coefficients() == three.coefficients());
@@ -165,7 +166,7 @@ TEST(newton_steps_do_not_depend_on_the_threads) {
 
 TEST(a_stop_leaves_a_point_of_the_dual) {
     const LinearProblem problem(4, 400, 9, 0.5, 16);
-    Bench<CrammerSinger, double> few({}, problem, 0.0), cancelled({}, problem, 0.0);
+    Setup<CrammerSinger, double> few({}, problem, 0.0), cancelled({}, problem, 0.0);
     CHECK(few.run(1e-9, 5000) == Status::max_iterations);
     CHECK(few.solver.visits() >= 5000);
     few.check_feasible();

@@ -12,27 +12,27 @@ using fixtures::Random;
 namespace {
 
 // A solver that does not end fails its test.
-constexpr double kPatience = 5.0;
+constexpr double kTimeLimit = 5.0;
 
 /// A solver and all that it stands on.
 template <class Loss, class Real>
-struct Bench {
+struct Setup {
     const LinearProblem& problem;
     DataView data;
     Loss loss;
-    Control control{kPatience};
+    Control control{kTimeLimit};
     LinearRows<Real> rows;
     SequentialDual<Loss, Real> solver;
 
-    Bench(const Loss& l, const LinearProblem& p, const SequentialSettings& settings)
+    Setup(const Loss& l, const LinearProblem& p, const SequentialSettings& settings)
         : problem(p),
           data(p.x.dense()),
           loss(l),
           rows(data, p.order, {}),
-          solver(loss, p.labels, p.upper, p.classes, rows, settings, control) {}
+          solver(loss, p.labels, p.cost_bounds, p.classes, rows, settings, control) {}
 
     [[nodiscard]] LinearState state(double weight, std::span<const double> shift = {}) const {
-        const LinearData linear{data, problem.order, problem.labels, problem.upper, problem.classes};
+        const LinearData linear{data, problem.order, problem.labels, problem.cost_bounds, problem.classes};
         return evaluate(loss, linear, solver.coefficients(), weight, shift, {});
     }
     /// Go on until the true gap, of which the shift is a part, is at most `gap`: square + losses + (offset + shift)'B.
@@ -67,11 +67,11 @@ void check_solved(const LinearProblem& problem, double gap) {
     fixtures::for_row_losses([&](const auto& loss) {
         using Loss = std::decay_t<decltype(loss)>;
         for (const double weight : {0.0, 1.0}) {
-            Bench<Loss, Real> bench(loss, problem, {});
-            bench.solve(gap, weight);
-            bench.check_feasible();
-            bench.check_sums(weight);
-            CHECK(std::isfinite(bench.solver.guessed_gap()) && bench.solver.violation() >= 0.0);
+            Setup<Loss, Real> setup(loss, problem, {});
+            setup.solve(gap, weight);
+            setup.check_feasible();
+            setup.check_sums(weight);
+            CHECK(std::isfinite(setup.solver.guessed_gap()) && setup.solver.violation() >= 0.0);
         }
     });
 }
@@ -102,15 +102,15 @@ TEST(a_shift_is_a_linear_term) {
     for (double& s : shift) s = random.normal();
     fixtures::for_row_losses([&](const auto& loss) {
         using Loss = std::decay_t<decltype(loss)>;
-        Bench<Loss, double> bench(loss, problem, {});
-        bench.solve(0.1, 2.0);
-        bench.solver.set_bias(2.0, shift);  // on the way
-        bench.check_sums(2.0, shift);
-        bench.solve(1e-9, 2.0, shift);
-        bench.check_feasible();
-        bench.check_sums(2.0, shift);
+        Setup<Loss, double> setup(loss, problem, {});
+        setup.solve(0.1, 2.0);
+        setup.solver.set_bias(2.0, shift);  // on the way
+        setup.check_sums(2.0, shift);
+        setup.solve(1e-9, 2.0, shift);
+        setup.check_feasible();
+        setup.check_sums(2.0, shift);
         // By the violation too, which knows nothing of objectives.
-        CHECK(bench.state(2.0, shift).violation <= 1e-2);
+        CHECK(setup.state(2.0, shift).violation <= 1e-2);
     });
 }
 
@@ -125,15 +125,15 @@ TEST(starts_are_made_feasible_and_followed_by_the_weights) {
             support.push_back(i);
             for (Index m = 0; m < 3; ++m) rows.push_back(2 * random.normal());
         }
-        Bench<Loss, double> bench(loss, problem, {});
-        bench.solver.start_from(support, rows);
-        bench.check_feasible();
-        bench.solver.set_bias(1.0, {});
-        bench.check_sums(1.0);
-        bench.solver.set_weights(bench.state(1.0).weights);
-        bench.solve(1e-7, 1.0);
-        bench.check_feasible();
-        bench.check_sums(1.0);
+        Setup<Loss, double> setup(loss, problem, {});
+        setup.solver.start_from(support, rows);
+        setup.check_feasible();
+        setup.solver.set_bias(1.0, {});
+        setup.check_sums(1.0);
+        setup.solver.set_weights(setup.state(1.0).weights);
+        setup.solve(1e-7, 1.0);
+        setup.check_feasible();
+        setup.check_sums(1.0);
     });
 }
 
@@ -143,12 +143,12 @@ TEST(every_visit_makes_the_dual_larger) {
         using Loss = std::decay_t<decltype(loss)>;
         double before = 0.0;
         for (Index visits = 64; visits <= 640; visits += 64) {
-            Bench<Loss, double> bench(loss, problem, {.max_visits = visits});
-            bench.solver.set_bias(1.0, {});
-            if (bench.solver.run(0.0) != Status::max_iterations) break;
+            Setup<Loss, double> setup(loss, problem, {.max_visits = visits});
+            setup.solver.set_bias(1.0, {});
+            if (setup.solver.run(0.0) != Status::max_iterations) break;
             // The end is looked for now and then.
-            CHECK(bench.solver.visits() >= visits && bench.solver.visits() < visits + 64);
-            const double dual = bench.state(1.0).objectives.dual;
+            CHECK(setup.solver.visits() >= visits && setup.solver.visits() < visits + 64);
+            const double dual = setup.state(1.0).objectives.dual;
             CHECK(dual > before - 1e-12 * before);
             before = dual;
         }
@@ -161,9 +161,9 @@ TEST(orders_follow_from_the_seed) {
     fixtures::for_row_losses([&](const auto& loss) {
         using Loss = std::decay_t<decltype(loss)>;
         const auto solve = [&](std::uint64_t seed) {
-            Bench<Loss, double> bench(loss, problem, {.seed = seed});
-            bench.solve(1e-3, 1.0);
-            return bench.coefficients();
+            Setup<Loss, double> setup(loss, problem, {.seed = seed});
+            setup.solve(1e-3, 1.0);
+            return setup.coefficients();
         };
         const auto first = solve(1);
         CHECK(first == solve(1));

@@ -45,15 +45,15 @@ void check_conditions() {
     for (const Index n : {2, 3, 7, 8, 9, 16, 31, 100}) {
         for (const Index rank : {Index{3}, n}) {
             const Matrix gram = random_gram(n, rank, random);
-            std::vector<double> sign(n), upper(n), beta(n, 0.0);
+            std::vector<double> sign(n), cost_bounds(n), beta(n, 0.0);
             for (Index i = 0; i < n; ++i) {
                 sign[i] = i % 2 == 0 ? 1.0 : -1.0;
-                upper[i] = random.uniform(0.1, 3.0);
+                cost_bounds[i] = random.uniform(0.1, 3.0);
             }
             // Start inside the feasible set, the sum not zero: SMO must preserve whatever it is.
-            for (Index i = 0; i < n; i += 3) beta[i] = sign[i] * upper[i] / 2;
+            for (Index i = 0; i < n; i += 3) beta[i] = sign[i] * cost_bounds[i] / 2;
             const double sum = std::accumulate(beta.begin(), beta.end(), 0.0);
-            auto block = block_of<Real>(gram, sign, upper, beta, 128);
+            auto block = block_of<Real>(gram, sign, cost_bounds, beta, 128);
             const double tolerance = std::is_same_v<Real, float> ? 1e-3 : 1e-6;
             const SmoResult result = smo(block, tolerance, kNoLimit);
             CHECK(!result.unbounded);
@@ -80,13 +80,13 @@ TEST(a_known_optimum_is_found) {
     for (const Index half : {3, 10, 45}) {
         const KnownOptimum known(half, random);
         const std::vector<double> zero(2 * half, 0.0);
-        auto block = block_of<double>(known.gram, known.sign, known.upper, zero, 2 * half);
+        auto block = block_of<double>(known.gram, known.sign, known.cost_bounds, zero, 2 * half);
         const SmoResult result = smo(block, 1e-11, kNoLimit);
         CHECK(result.violation <= 1e-11);
         CHECK(result.iterations > 0);
         for (Index i = 0; i < 2 * half; ++i) CHECK_CLOSE(block.beta.data()[i], known.beta[i], 1e-8);
         // Bounds are met exactly, not to within rounding.
-        for (Index i = 2; i < half; i += 3) CHECK(block.beta.data()[i] == known.upper[i]);
+        for (Index i = 2; i < half; i += 3) CHECK(block.beta.data()[i] == known.cost_bounds[i]);
         for (Index i = 0; i < half; i += 3) CHECK(block.beta.data()[i] == 0.0);
     }
 }
@@ -94,7 +94,7 @@ TEST(a_known_optimum_is_found) {
 TEST(an_optimal_block_is_left_alone) {
     Random random(73);
     const KnownOptimum known(10, random);
-    auto block = block_of<double>(known.gram, known.sign, known.upper, known.beta, 20);
+    auto block = block_of<double>(known.gram, known.sign, known.cost_bounds, known.beta, 20);
     const SmoResult result = smo(block, 1e-6, kNoLimit);
     CHECK(result.iterations == 0);
     CHECK(std::equal(known.beta.begin(), known.beta.end(), block.beta.data()));
@@ -106,7 +106,7 @@ TEST(the_dual_rises_with_every_step) {
     const std::vector<double> zero(40, 0.0);
     double last = 0.0;
     for (Index steps = 1; steps < 60; ++steps) {
-        auto block = block_of<double>(known.gram, known.sign, known.upper, zero, 40);
+        auto block = block_of<double>(known.gram, known.sign, known.cost_bounds, zero, 40);
         const SmoResult result = smo(block, 1e-9, steps);
         CHECK(result.iterations <= steps);
         double dual = 0.0;
@@ -124,7 +124,7 @@ TEST(the_step_limit_is_kept) {
     const KnownOptimum known(20, random);
     const std::vector<double> zero(40, 0.0);
     for (const Index limit : {0, 1, 5}) {
-        auto block = block_of<double>(known.gram, known.sign, known.upper, zero, 40);
+        auto block = block_of<double>(known.gram, known.sign, known.cost_bounds, zero, 40);
         const SmoResult result = smo(block, 1e-9, limit);
         CHECK(result.iterations == limit);
         CHECK(result.violation > 1e-9);
@@ -160,14 +160,14 @@ TEST(a_block_can_be_used_again) {
     Random random(76);
     const KnownOptimum large(10, random), small(5, random);
     const std::vector<double> zero(20, 0.0);
-    auto block = block_of<double>(large.gram, large.sign, large.upper, zero, 32);
+    auto block = block_of<double>(large.gram, large.sign, large.cost_bounds, zero, 32);
     smo(block, 1e-10, kNoLimit);
     const double* memory = block.kernel.data();
     for (const KnownOptimum* known : {&small, &large}) {
         const Index n = known->gram.rows;
         block.resize(n, 32);
         CHECK(block.kernel.data() == memory);
-        const auto fresh = block_of<double>(known->gram, known->sign, known->upper, zero, 32);
+        const auto fresh = block_of<double>(known->gram, known->sign, known->cost_bounds, zero, 32);
         for (Index i = 0; i < n; ++i) {
             std::copy_n(fresh.kernel.data() + i * fresh.stride, n, block.kernel.data() + i * block.stride);
         }

@@ -19,9 +19,9 @@ constexpr Index kNoLimit = 10'000'000;
 /// Points of few features, whose kernel is singular on more free variables than that.
 struct Flat {
     Matrix gram;
-    std::vector<double> sign, upper;
+    std::vector<double> sign, cost_bounds;
 
-    Flat(Index n, Index features, double cost, Random& random) : gram(n, n), sign(n), upper(n, cost) {
+    Flat(Index n, Index features, double cost, Random& random) : gram(n, n), sign(n), cost_bounds(n, cost) {
         const Matrix x = fixtures::random_matrix(n, features, random);
         gram = fixtures::plain_gram({.type = KernelType::linear}, x, fixtures::identity(n));
         for (Index i = 0; i < n; ++i) sign[i] = x.at(i, 0) + 0.3 * random.uniform(-1.0, 1.0) > 0 ? 1.0 : -1.0;
@@ -49,10 +49,10 @@ void check_arrival(double exact) {
     const Index n = 30;
     const Matrix x = fixtures::random_matrix(n, n, random);
     const Matrix gram = fixtures::plain_gram({.type = KernelType::linear}, x, fixtures::identity(n));
-    std::vector<double> sign(n), upper(n, 1e6), beta(n, 0.0);
+    std::vector<double> sign(n), cost_bounds(n, 1e6), beta(n, 0.0);
     for (Index i = 0; i < n; ++i) sign[i] = i % 2 == 0 ? 1.0 : -1.0;
     for (Index i = 0; i < 20; ++i) beta[i] = 10.0 * sign[i];  // far from all bounds, the others at theirs
-    auto block = block_of<Real>(gram, sign, upper, beta, 32);
+    auto block = block_of<Real>(gram, sign, cost_bounds, beta, 32);
     for (Index i = 0; i < 20; ++i) block.upper.data()[i] = -(block.lower.data()[i] = -1e6);
     const double before = dual(block, sign);
     const Blas blas = plain::blas();
@@ -77,7 +77,7 @@ TEST(a_jump_that_is_blocked_leaves_a_variable_at_its_bound) {
     double positive = 0.0, negative = 0.0;
     for (const double s : flat.sign) (s > 0 ? positive : negative) += 1.0;
     for (Index i = 0; i < 24; ++i) beta[i] = 0.5 * flat.sign[i] / (flat.sign[i] > 0 ? positive : negative);
-    auto block = block_of<double>(flat.gram, flat.sign, flat.upper, beta, 32);
+    auto block = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, beta, 32);
     const Blas blas = plain::blas();
     SmoJump<double> jump(block, blas);
     double last = dual(block, flat.sign);
@@ -103,7 +103,7 @@ TEST(what_cannot_be_solved_is_left_alone) {
     const Blas blas = plain::blas();
     const Flat flat(10, 3, 1.0, random);
     const std::vector<double> zero(10, 0.0);
-    auto bound = block_of<double>(flat.gram, flat.sign, flat.upper, zero, 16);
+    auto bound = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 16);
     CHECK(SmoJump<double>(bound, blas)() == SmoJump<double>::Outcome::impossible);
     const std::vector<double> endless(10, std::numeric_limits<double>::infinity());
     auto hard = block_of<double>(flat.gram, flat.sign, endless, flat.sign, 16);
@@ -117,8 +117,8 @@ TEST(with_jumps_the_same_optimum_is_found_in_fewer_steps) {
     for (const double cost : {100.0, 10000.0}) {
         const Flat flat(80, 5, cost, random);
         const std::vector<double> zero(80, 0.0);
-        auto plain = block_of<double>(flat.gram, flat.sign, flat.upper, zero, 80);
-        auto jumping = block_of<double>(flat.gram, flat.sign, flat.upper, zero, 80);
+        auto plain = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
+        auto jumping = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
         const SmoResult slow = smo(plain, 1e-6, kNoLimit), fast = smo(jumping, 1e-6, kNoLimit, &blas);
         CHECK(slow.violation <= 1e-6 && fast.violation <= 1e-6);
         CHECK(fast.iterations < slow.iterations / 10);

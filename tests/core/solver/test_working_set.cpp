@@ -77,9 +77,9 @@ TEST(working_sets_keep_their_promises) {
     for (int round = 0; round < 500; ++round) {
         auto order = random.permutation(40);
         const Numbers wanted(order.begin(), order.begin() + random.below(13)), before = members(set);
-        std::vector<char> rests(40);
-        for (char& r : rests) r = random.uniform() < 0.5;
-        set.take_in(wanted, [&](Index i) { return rests[i] != 0; });
+        std::vector<char> at_vertex(40);
+        for (char& r : at_vertex) r = random.uniform() < 0.5;
+        set.take_in(wanted, [&](Index i) { return at_vertex[i] != 0; });
         const Numbers after = members(set), filled = added(set);
         CHECK(set.size() <= 12);
         for (const Index t : wanted) CHECK(std::ranges::count(after, t) == 1);
@@ -88,8 +88,8 @@ TEST(working_sets_keep_their_promises) {
             const bool changed = s >= std::ssize(before) || before[s] != after[s];
             CHECK(changed == (std::ranges::count(filled, s) == 1));
             CHECK(std::ranges::count(after, after[s]) == 1);
-            if (changed && s < std::ssize(before)) moving_evicted = moving_evicted || !rests[before[s]];
-            if (!changed && rests[after[s]] && std::ranges::count(wanted, after[s]) == 0) resting_kept = true;
+            if (changed && s < std::ssize(before)) moving_evicted = moving_evicted || !at_vertex[before[s]];
+            if (!changed && at_vertex[after[s]] && std::ranges::count(wanted, after[s]) == 0) resting_kept = true;
         }
         CHECK(!(moving_evicted && resting_kept));
     }
