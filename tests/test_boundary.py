@@ -142,17 +142,17 @@ def test_every_loss_has_an_exact_step(loss):
 def test_signed_ranges_are_solved_to_the_optimum_of_a_quadratic_program(data):
     X, _, class_starts = data
     rng = np.random.default_rng(3)
-    bounds = rng.uniform(0.5, 20.0, len(X))
+    cost_bounds = rng.uniform(0.5, 20.0, len(X))
     problems = _core.BinaryProblems(coded(CODES, class_starts))
     settings = _core.BinarySettings(tolerance=1e-8)
-    answers = [session_on(X, **r).train_binary(problems, bounds, settings) for r in ({}, {"threads": 2})]
+    answers = [session_on(X, **r).train_binary(problems, cost_bounds, settings) for r in ({}, {"threads": 2})]
     K = gram(X)
     for results in answers:
         assert results.status == [_core.Status.converged] * len(CODES)
         for p, code in enumerate(CODES):
             sign = np.repeat(code, np.diff(class_starts))
             used = np.flatnonzero(sign)
-            expected = solve_binary(K[np.ix_(used, used)], sign[used], bounds[used])
+            expected = solve_binary(K[np.ix_(used, used)], sign[used], cost_bounds[used])
             np.testing.assert_allclose(results.dual[p], expected.dual, rtol=1e-8)
             np.testing.assert_allclose(results.primal[p], expected.primal, rtol=1e-8)
             np.testing.assert_allclose(results.intercept[p], expected.b, atol=1e-5)
@@ -182,42 +182,42 @@ def test_problems_that_are_none_are_refused(table, message):
 
 def test_what_does_not_fit_the_session_is_refused(data):
     X, y, class_starts = data
-    session, settings, bounds = session_on(X), _core.BinarySettings(), np.ones(len(X))
+    session, settings, cost_bounds = session_on(X), _core.BinarySettings(), np.ones(len(X))
     problems = _core.BinaryProblems(np.array([[0, 0, 5, 1], [0, 5, len(X) + 1, -1]]))
     with pytest.raises(ValueError, match="problem 0: its ranges go beyond the examples"):
-        session.train_binary(problems, bounds, settings)
+        session.train_binary(problems, cost_bounds, settings)
     problems = _core.BinaryProblems(coded(CODES, class_starts))
     empty = _core.BinaryStart(np.array([0, 0]), np.array([], dtype=np.int64), np.array([]))
     with pytest.raises(ValueError, match="a start for each problem"):
-        session.train_binary(problems, bounds, settings, start=empty)
+        session.train_binary(problems, cost_bounds, settings, start=empty)
     with pytest.raises(ValueError, match="starts must ascend"):
         _core.BinaryStart(np.array([0, 3]), np.array([1]), np.array([1.0]))
     with pytest.raises(ValueError, match="every example needs a fold"):
-        session.train_binary(problems, bounds, settings, folds=np.zeros(3, dtype=np.int64))
+        session.train_binary(problems, cost_bounds, settings, folds=np.zeros(3, dtype=np.int64))
     with pytest.raises(ValueError, match="label of example 7"):
-        _core.JointProblem(LOSSES[0], _core.Bias.free, bounds, np.where(np.arange(len(y)) == 7, 9, y), N_CLASSES)
+        _core.JointProblem(LOSSES[0], _core.Bias.free, cost_bounds, np.where(np.arange(len(y)) == 7, 9, y), N_CLASSES)
     with pytest.raises(ValueError, match="for each example"):
-        _core.LinearProblem(LOSSES[2], _core.Bias.free, bounds[1:], y, N_CLASSES)
+        _core.LinearProblem(LOSSES[2], _core.Bias.free, cost_bounds[1:], y, N_CLASSES)
     with pytest.raises(TypeError):
-        _core.JointProblem(_core.OneVsRest(), _core.Bias.free, bounds, y, N_CLASSES)
-    problem = _core.JointProblem(LOSSES[0], _core.Bias.free, bounds, y, N_CLASSES)
+        _core.JointProblem(_core.OneVsRest(), _core.Bias.free, cost_bounds, y, N_CLASSES)
+    problem = _core.JointProblem(LOSSES[0], _core.Bias.free, cost_bounds, y, N_CLASSES)
     for support, rows in (([len(y)], 1), ([3, 3], 2), ([3], 2)):
         start = _core.RowStart(np.array(support), np.zeros((rows, N_CLASSES)), np.zeros(N_CLASSES))
         with pytest.raises(ValueError, match="a start must"):
             session.train_joint(problem, _core.JointSettings(), start=start)
-    linear = _core.LinearProblem(LOSSES[0], _core.Bias.free, bounds, y, N_CLASSES)
+    linear = _core.LinearProblem(LOSSES[0], _core.Bias.free, cost_bounds, y, N_CLASSES)
     with pytest.raises(ValueError, match="needs a label"):
         _core.train_linear(_core.Data.dense(X), np.arange(3), linear, _core.LinearSettings())
 
 
 def test_a_solution_is_where_a_warm_start_ends(data):
     X, _, class_starts = data
-    problems, bounds = _core.BinaryProblems(coded(CODES, class_starts)), np.full(len(X), 2.0)
+    problems, cost_bounds = _core.BinaryProblems(coded(CODES, class_starts)), np.full(len(X), 2.0)
     np.testing.assert_array_equal(problems.sizes, [np.abs(code) @ np.diff(class_starts) for code in CODES])
     settings = _core.BinarySettings(tolerance=1e-8)
-    cold = session_on(X).train_binary(problems, bounds, settings)
+    cold = session_on(X).train_binary(problems, cost_bounds, settings)
     start = _core.BinaryStart(cold.starts, cold.support, cold.beta)
-    warm = session_on(X).train_binary(problems, bounds, settings, start=start)
+    warm = session_on(X).train_binary(problems, cost_bounds, settings, start=start)
     np.testing.assert_allclose(warm.dual, cold.dual, rtol=1e-10)
     assert warm.iterations.sum() < cold.iterations.sum()
 
@@ -261,12 +261,12 @@ def test_an_array_lives_without_its_result_and_without_the_other_arrays(data):
 @pytest.mark.parametrize("loss", LOSSES[:2], ids=lambda loss: type(loss).__name__)
 def test_joint_and_linear_machines_agree_and_start_where_they_ended(data, loss, bias):
     X, y, _ = data
-    bounds, order = np.full(len(X), 0.02), np.arange(len(X))
+    cost_bounds, order = np.full(len(X), 0.02), np.arange(len(X))
     kernel = _core.Kernel(_core.KernelType.linear, 0.0, 0.0, 0)
     exactness = _core.Exactness(largest_cost_bound=1.0, tolerance=1e-6)
     resources = _core.Resources(budget_bytes=50_000_000)
     session = _core.KernelSession(_core.Data.dense(X), kernel, order, exactness, resources)
-    problem = _core.JointProblem(loss, bias, bounds, y, N_CLASSES)
+    problem = _core.JointProblem(loss, bias, cost_bounds, y, N_CLASSES)
     assert (type(problem.loss), problem.bias, problem.classes) == (type(loss), bias, N_CLASSES)
     settings = _core.JointSettings(tolerance=1e-6)
     joint = session.train_joint(problem, settings)
@@ -277,7 +277,7 @@ def test_joint_and_linear_machines_agree_and_start_where_they_ended(data, loss, 
     linear = _core.train_linear(
         _core.Data.dense(X),
         order,
-        _core.LinearProblem(loss, bias, bounds, y, N_CLASSES),
+        _core.LinearProblem(loss, bias, cost_bounds, y, N_CLASSES),
         _core.LinearSettings(gap=1e-7),
         start=_core.RowStart(joint.support, joint.rows, joint.intercept),
     )

@@ -52,11 +52,11 @@ PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (Cramm
 def test_every_problem_is_a_task(Machine, problems):
     X, y = load_digits(return_X_y=True)
     recorder = Recorder()
-    told = Machine().set_callbacks(recorder).fit(X, y)
+    watched = Machine().set_callbacks(recorder).fit(X, y)
     assert recorder.events[:2] == ["setup", "begin"]
     assert recorder.events[-2:] == ["end", "teardown"]
     assert recorder.events.count("begin") == recorder.events.count("end") == problems + 1
-    np.testing.assert_array_equal(told.dual_coef_, Machine().fit(X, y).dual_coef_)
+    np.testing.assert_array_equal(watched.dual_coef_, Machine().fit(X, y).dual_coef_)
 
 
 def test_a_callback_can_stop_a_long_fit():
@@ -75,10 +75,10 @@ def test_a_callback_can_stop_a_long_fit():
 def test_every_pair_that_was_chosen_is_a_task(min_distance):
     X, y = load_digits(return_X_y=True)
     recorder = Recorder()
-    told = UncertaintySVC(min_distance=min_distance).set_callbacks(recorder).fit(X, y)
-    assert recorder.events.count("begin") == recorder.events.count("end") == len(told.pairs_) + 1
-    assert (len(told.pairs_) == 23) == (min_distance == np.inf)
-    np.testing.assert_array_equal(told.dual_coef_, UncertaintySVC(min_distance=min_distance).fit(X, y).dual_coef_)
+    watched = UncertaintySVC(min_distance=min_distance).set_callbacks(recorder).fit(X, y)
+    assert recorder.events.count("begin") == recorder.events.count("end") == len(watched.pairs_) + 1
+    assert (len(watched.pairs_) == 23) == (min_distance == np.inf)
+    np.testing.assert_array_equal(watched.dual_coef_, UncertaintySVC(min_distance=min_distance).fit(X, y).dual_coef_)
 
 
 def test_a_callback_can_stop_the_choosing_of_pairs():
@@ -180,13 +180,13 @@ GRID = {"C": [1.0, 10.0], "kernel": ["rbf", "linear"]}
 def test_a_search_has_the_tasks_of_scikit_learns(Machine, n_jobs, refit):
     X, y = load_digits(return_X_y=True)
     X, y = X[:200], y[:200]
-    told = []
+    watched = []
     for Search in (KernelSearchCV, GridSearchCV):
         teller = Teller()
         search = Search(Machine(), GRID, cv=3, refit=refit, n_jobs=n_jobs if Search is KernelSearchCV else None)
         search.set_callbacks(teller).fit(X, y)
-        told.append(teller)
-    ours, theirs = told
+        watched.append(teller)
+    ours, theirs = watched
     assert ours.named(*TASKS[1:3]) == theirs.named(*TASKS[1:3])
     assert ours.events[0] == "setup"
     assert ours.events[-1] == "teardown"

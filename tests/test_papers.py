@@ -35,7 +35,7 @@ ONE_VS_REST = {
     "letter": ((2, 2), 97.88),
     "shuttle": ((9, 4), 99.910),
 }
-# The columns [25], [27] and C&S: the regularised bias of (9) with the margin 2, and no bias, (16)
+# The columns [25], [27] and Crammer-Singer: the regularised bias of (9) with the margin 2, and no bias, (16)
 WESTON_WATKINS = {
     "dna": ((4, -6), 95.616),
     "satimage": ((3, 0), 91.25),
@@ -49,7 +49,7 @@ CRAMMER_SINGER = {
     "shuttle": ((12, 4), 99.938),
 }
 TOGETHER = {WestonWatkinsSVC: WESTON_WATKINS, CrammerSingerSVC: CRAMMER_SINGER}
-# Unique support vectors of Table V.3; C&S on letter and shuttle was stopped at a tolerance of 0.1 there
+# Unique support vectors of Table V.3; Crammer-Singer on letter and shuttle was stopped at a tolerance of 0.1 there
 TOGETHER_SUPPORT_VECTORS = {
     (WestonWatkinsSVC, "dna"): 951,
     (WestonWatkinsSVC, "satimage"): 1426,

@@ -20,8 +20,8 @@ RBF = _core.Kernel(_core.KernelType.rbf, 0.05, 0.0, 3)
 def sorted_problem(n=1500):
     X, y = overlapping(n=n)
     order = np.argsort(y, kind="stable")
-    bounds = np.searchsorted(y[order], np.arange(6))
-    return X, order, np.full(n, 2.0), pair_problems(all_pairs(5).pairs, bounds)
+    class_starts = np.searchsorted(y[order], np.arange(6))
+    return X, order, np.full(n, 2.0), pair_problems(all_pairs(5).pairs, class_starts)
 
 
 def session_on(X, order, threads=1, largest_bound=2.0, tolerance=1e-3, whole=False):
@@ -34,26 +34,26 @@ def session_on(X, order, threads=1, largest_bound=2.0, tolerance=1e-3, whole=Fal
 @pytest.mark.parametrize("n", [500, 1500])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_call_by_call_is_at_once(n, threads):
-    X, order, upper, problems = sorted_problem(n)
-    once = session_on(X, order).train_binary(problems, upper, SETTINGS)
+    X, order, cost_bounds, problems = sorted_problem(n)
+    once = session_on(X, order).train_binary(problems, cost_bounds, SETTINGS)
     session = session_on(X, order, threads)
-    bounds = np.searchsorted(np.sort(overlapping(n=n)[1]), np.arange(6))
-    singles = [pair_problems(pair[None], bounds) for pair in all_pairs(5).pairs]
-    calls = [session.train_binary(single, upper, SETTINGS) for single in singles]
+    class_starts = np.searchsorted(np.sort(overlapping(n=n)[1]), np.arange(6))
+    singles = [pair_problems(pair[None], class_starts) for pair in all_pairs(5).pairs]
+    calls = [session.train_binary(single, cost_bounds, SETTINGS) for single in singles]
     for name in ANSWERS:
         np.testing.assert_array_equal(np.concatenate([getattr(call, name) for call in calls]), getattr(once, name))
     assert sum(call.evaluations for call in calls) == once.evaluations
 
 
 def test_the_data_live_as_long_as_the_session():
-    X, order, upper, problems = sorted_problem()
-    expected = session_on(X, order).train_binary(problems, upper, SETTINGS)
+    X, order, cost_bounds, problems = sorted_problem()
+    expected = session_on(X, order).train_binary(problems, cost_bounds, SETTINGS)
     alive = weakref.ref(X)
     session = session_on(X, order)
     del X
     gc.collect()
     assert alive() is not None
-    found = session.train_binary(problems, upper, SETTINGS)
+    found = session.train_binary(problems, cost_bounds, SETTINGS)
     for name in ANSWERS:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     del session
@@ -62,7 +62,7 @@ def test_the_data_live_as_long_as_the_session():
 
 
 def test_an_error_in_the_progress_stops_a_call_and_the_next_one_begins_anew():
-    X, order, upper, problems = sorted_problem(6000)  # long enough for progress to be shown
+    X, order, cost_bounds, problems = sorted_problem(6000)  # long enough for progress to be shown
     hard = np.full(len(order), 1e6)
     session = session_on(X, order, largest_bound=1e6, tolerance=1e-10)
 
@@ -71,20 +71,20 @@ def test_an_error_in_the_progress_stops_a_call_and_the_next_one_begins_anew():
 
     with pytest.raises(RuntimeError, match="enough"):
         session.train_binary(problems, hard, _core.BinarySettings(tolerance=1e-10), progress=progress)
-    again = session.train_binary(problems, upper, SETTINGS)
+    again = session.train_binary(problems, cost_bounds, SETTINGS)
     assert again.stop_reason is CONVERGED
     assert again.evaluations > 0
 
 
 def test_more_than_was_promised_is_refused():
-    X, order, upper, problems = sorted_problem(500)
+    X, order, cost_bounds, problems = sorted_problem(500)
     session = session_on(X, order)
     with pytest.raises(ValueError, match="bounds up to 2"):
-        session.train_binary(problems, 1.01 * upper, SETTINGS)
+        session.train_binary(problems, 1.01 * cost_bounds, SETTINGS)
     with pytest.raises(ValueError, match="tolerances from"):
-        session.train_binary(problems, upper, _core.BinarySettings(tolerance=1e-4))
+        session.train_binary(problems, cost_bounds, _core.BinarySettings(tolerance=1e-4))
     with pytest.raises(ValueError, match="cost_bounds"):
-        session.train_binary(problems, upper[:-1], SETTINGS)
+        session.train_binary(problems, cost_bounds[:-1], SETTINGS)
 
 
 @pytest.mark.parametrize("n", [500, 1500])
@@ -124,24 +124,24 @@ def test_a_path_that_is_stopped_has_a_feasible_point_for_every_cost():
 
 @pytest.mark.parametrize("costs", [[2.0, 1.0], [0.0, 1.0], [1.0, np.inf], [np.nan]])
 def test_a_path_that_does_not_ascend_is_refused(costs):
-    X, order, upper, problems = sorted_problem(500)
+    X, order, cost_bounds, problems = sorted_problem(500)
     session = session_on(X, order, largest_bound=1e9)
     with pytest.raises(ValueError, match=r"ascending|bounds up to"):
-        session.train_paths(problems, upper[None], np.array(costs), SETTINGS)
+        session.train_paths(problems, cost_bounds[None], np.array(costs), SETTINGS)
 
 
 def test_paths_need_bounds_for_all_examples_and_no_more_than_was_promised():
-    X, order, upper, problems = sorted_problem(500)
+    X, order, cost_bounds, problems = sorted_problem(500)
     session = session_on(X, order, largest_bound=3.0)
     with pytest.raises(ValueError, match="a bound for each example"):
-        session.train_paths(problems, upper[None, :-1], np.array([1.0]), SETTINGS)
+        session.train_paths(problems, cost_bounds[None, :-1], np.array([1.0]), SETTINGS)
     with pytest.raises(ValueError, match="bounds up to 3"):
-        session.train_paths(problems, upper[None], np.array([1.0, 2.0]), SETTINGS)
+        session.train_paths(problems, cost_bounds[None], np.array([1.0, 2.0]), SETTINGS)
 
 
 def test_scores_of_a_path_come_from_a_kernel_matrix():
-    X, order, upper, problems = sorted_problem(500)
+    X, order, cost_bounds, problems = sorted_problem(500)
     session = session_on(X, order)
-    path = session.train_paths(problems, upper[None], np.array([1.0]), SETTINGS)
+    path = session.train_paths(problems, cost_bounds[None], np.array([1.0]), SETTINGS)
     with pytest.raises(ValueError, match="from a kernel matrix"):
         session.path_scores(order[:3], problems, path, np.empty((len(problems), 3, 1)))

@@ -155,8 +155,8 @@ def _support(model: Any, points: NDArray[np.float64]) -> Any:
 
 def _limits(column: NDArray[np.float64]) -> tuple[float, float]:
     low, high = float(column.min()), float(column.max())
-    room = 0.07 * (high - low) or 1.0
-    return low - room, high + room
+    padding = 0.07 * (high - low) or 1.0
+    return low - padding, high + padding
 
 
 def _codes(known: Any, *labels: NDArray[Any]) -> tuple[list[Any], list[NDArray[np.int64]]]:

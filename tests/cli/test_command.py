@@ -44,7 +44,7 @@ def run(capsys):
 
 
 @pytest.fixture
-def told(run):
+def json_of(run):
     """Return a function that runs a command with --json and gives the document."""
 
     def document(*arguments):
@@ -62,13 +62,13 @@ def lines(path):
 # The workflow
 
 
-def test_scale_tune_train_predict(folder, run, told):
-    assert told("check", "train.svm")["files"][0]["classes"] == {"1": 30, "2": 35, "3": 24}
+def test_scale_tune_train_predict(folder, run, json_of):
+    assert json_of("check", "train.svm")["files"][0]["classes"] == {"1": 30, "2": 35, "3": 24}
     assert run("scale", "-s", "range", "train.svm", "train.scale") == (0, "", "")
     assert run("scale", "-r", "range", "test.svm", "test.scale") == (0, "", "")
     X, _ = read_data("train.scale")
     assert (X.min(), X.max()) == (-1, 1)
-    tuned = told("tune", "train.scale", "-log2c", "-1,5,2", "-log2g", "-5,1,2", "-v", 3)
+    tuned = json_of("tune", "train.scale", "-log2c", "-1,5,2", "-log2g", "-5,1,2", "-v", 3)
     assert tuned["rate"] == max(candidate["rate"] for candidate in tuned["candidates"]) > 0.95
     C, gamma = tuned["best"]["C"], tuned["best"]["gamma"]
     code, out, _ = run("train", "-c", C, "-g", gamma, "train.scale", "model")
@@ -81,26 +81,26 @@ def test_scale_tune_train_predict(folder, run, told):
     assert int(found[2]) > 84
 
 
-def test_easy(folder, told):
-    found = told("easy", "train.svm", "test.svm")
+def test_easy(folder, json_of):
+    found = json_of("easy", "train.svm", "test.svm")
     assert found["rate"] > 0.95
     assert sorted(path.name for path in folder.iterdir() if path.suffix != ".svm") == [
         "test.svm.predict",
         "train.svm.range",
         "train.svm.safetensors",
     ]
-    again = told("predict", "--range", "train.svm.range", "test.svm", "train.svm.safetensors", "again")
+    again = json_of("predict", "--range", "train.svm.range", "test.svm", "train.svm.safetensors", "again")
     assert again["rate"] == found["rate"]
     assert lines(folder / "again") == lines(folder / "test.svm.predict")
 
 
-def test_easy_takes_a_linear_kernel_for_many_features_and_draws_rows(folder, told):
+def test_easy_takes_a_linear_kernel_for_many_features_and_draws_rows(folder, json_of):
     rng = np.random.default_rng(0)
     y = np.arange(120) % 3
     X = (rng.random((120, 500)) < 0.02).astype(float)
     X[np.arange(120), y] = 3.0
     dump_svmlight_file(X, y, "text.svm", zero_based=False)
-    found = told("easy", "text.svm", "text.svm", "--rows", 60)
+    found = json_of("easy", "text.svm", "text.svm", "--rows", 60)
     assert found["parameters"]["kernel"] == "linear"
     assert found["rate"] == 1.0
 
@@ -128,33 +128,34 @@ def test_the_options_of_svm_train_mean_what_they_mean_there(folder, run):
     "name",
     ["one-vs-rest", "weston-watkins", "crammer-singer", "uncertainty", "softmax", "linear-program", "OneVsOneSVC"],
 )
-def test_every_machine(name, folder, run, told):
+def test_every_machine(name, folder, run, json_of):
     assert run("train", "-a", name, "-g", 0.005, "train.svm", "model")[0] == 0
     assert (
-        told("info", "model")["machine"].replace("SVC", "").lower() == name.replace("-", "").replace("SVC", "").lower()
+        json_of("info", "model")["machine"].replace("SVC", "").lower()
+        == name.replace("-", "").replace("SVC", "").lower()
     )
-    assert told("predict", "test.svm", "model")["rate"] > 0.8
+    assert json_of("predict", "test.svm", "model")["rate"] > 0.8
 
 
-def test_cross_validation_writes_no_model(folder, run, told):
+def test_cross_validation_writes_no_model(folder, run, json_of):
     code, out, _ = run("train", "-v", 4, "-g", 0.001, "train.svm")
     assert code == 0
     assert re.fullmatch(r"Cross Validation Accuracy = [\d.]+%\n", out)
-    assert told("train", "-v", 4, "-g", 0.001, "train.svm")["folds"] == 4
+    assert json_of("train", "-v", 4, "-g", 0.001, "train.svm")["folds"] == 4
     assert not list(folder.glob("*.safetensors"))
 
 
-def test_a_precomputed_kernel_in_libsvms_format(folder, run, told):
+def test_a_precomputed_kernel_in_libsvms_format(folder, run, json_of):
     X, y = wine()
     K = kernel_matrix(X, X, "rbf", gamma=0.05)
     serial = np.arange(1, 1 + len(X))
     dump_svmlight_file(np.column_stack([serial, K]), y, "kernel", zero_based=True)
     assert run("train", "-t", 4, "kernel", "model")[0] == 0
-    labels = told("predict", "kernel", "model")["labels"]
+    labels = json_of("predict", "kernel", "model")["labels"]
     np.testing.assert_array_equal(labels, OneVsOneSVC(kernel="precomputed").fit(K, y).predict(K))
     np.savez("kernel.npz", X=K, y=y)
     assert run("train", "-t", "precomputed", "kernel.npz", "model")[0] == 0
-    assert told("predict", "kernel.npz", "model")["labels"] == labels
+    assert json_of("predict", "kernel.npz", "model")["labels"] == labels
     code, _, err = run("train", "-t", 4, "train.svm", "model")
     assert code == 1
     assert "expected 0:1 in example 1, got 0:0" in err
@@ -163,7 +164,7 @@ def test_a_precomputed_kernel_in_libsvms_format(folder, run, told):
 # Predictions
 
 
-def test_scores_and_probabilities(folder, run, told):
+def test_scores_and_probabilities(folder, run, json_of):
     run("train", "-g", 0.001, "train.svm", "model")
     X, _ = read_data("test.svm")
     machine = load_model("model")
@@ -173,7 +174,7 @@ def test_scores_and_probabilities(folder, run, told):
     table = np.array([line.split() for line in rest], dtype=float)
     np.testing.assert_array_equal(table[:, 1:], machine.decision_function(X))
     np.testing.assert_array_equal(table[:, 0], machine.predict(X))
-    assert np.array_equal(told("predict", "--values", "test.svm", "model")["scores"], table[:, 1:])
+    assert np.array_equal(json_of("predict", "--values", "test.svm", "model")["scores"], table[:, 1:])
     code, _, err = run("predict", "-b", 1, "test.svm", "model", "output")
     assert (code, "has no probabilities" in err, "hint: train it with -b 1" in err) == (1, True, True)
     for machine in ("one-vs-one", "softmax"):
@@ -184,7 +185,7 @@ def test_scores_and_probabilities(folder, run, told):
         np.testing.assert_array_equal(table[:, 0] - 1, table[:, 1:].argmax(axis=1))
 
 
-def test_models_of_svm_train_with_probabilities_are_asked_as_svm_predict_asks_them(folder, run, told):
+def test_models_of_svm_train_with_probabilities_are_asked_as_svm_predict_asks_them(folder, run, json_of):
     svmutil = pytest.importorskip("libsvm.svmutil", reason="libsvm-official is not installed")
     X, y = digits(400)
     X = X + np.random.default_rng(0).normal(scale=0.4, size=X.shape)  # so that votes and probabilities differ
@@ -194,17 +195,17 @@ def test_models_of_svm_train_with_probabilities_are_asked_as_svm_predict_asks_th
     votes = svmutil.svm_predict([], X.tolist(), model, "-q")[0]
     likely, _, theirs = svmutil.svm_predict([], X.tolist(), model, "-b 1 -q")
     assert votes != likely
-    found = told("predict", "digits.svm", "libsvm.model", "-b", 1)
+    found = json_of("predict", "digits.svm", "libsvm.model", "-b", 1)
     order = np.argsort(model.get_labels())
     np.testing.assert_allclose(found["scores"], np.array(theirs)[:, order], atol=5e-3)  # it stops its iteration early
     assert np.mean(np.array(found["labels"]) == likely) > 0.99
-    assert told("predict", "digits.svm", "libsvm.model")["labels"] == votes
-    scores = np.array(told("predict", "--values", "digits.svm", "libsvm.model")["scores"])
+    assert json_of("predict", "digits.svm", "libsvm.model")["labels"] == votes
+    scores = np.array(json_of("predict", "--values", "digits.svm", "libsvm.model")["scores"])
     assert scores.argmax(axis=1).tolist() == votes
     assert run("export", "libsvm.model", "--safetensors", "model", "--libsvm", "again.model")[0] == 0
     for copy in ("model", "again.model"):
-        assert told("predict", "digits.svm", copy, "-b", 1)["labels"] == found["labels"]
-        assert told("predict", "digits.svm", copy)["labels"] == votes
+        assert json_of("predict", "digits.svm", copy, "-b", 1)["labels"] == found["labels"]
+        assert json_of("predict", "digits.svm", copy)["labels"] == votes
     svmutil.svm_save_model("plain.model", svmutil.svm_train(y.tolist(), X.tolist(), "-q"))
     code, _, err = run("predict", "-b", 1, "digits.svm", "plain.model", "output")
     assert (code, "plain.model has no probabilities" in err) == (1, True)
@@ -217,25 +218,25 @@ def test_labels_on_standard_output_and_the_rate_beside(folder, run):
     assert err.startswith("Accuracy = ")
 
 
-def test_texts_as_labels_and_data_without_labels(folder, run, told):
+def test_texts_as_labels_and_data_without_labels(folder, run, json_of):
     X, y = iris()
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     rows = [",".join([name, *map(str, row)]) for name, row in zip(names, X.tolist(), strict=True)]
     (folder / "iris.csv").write_text("\n".join(rows))
     (folder / "new.csv").write_text("\n".join(row.split(",", 1)[1] for row in rows))
     assert run("train", "-wsetosa", 2, "iris.csv", "model")[0] == 0
-    known = told("predict", "iris.csv", "model")
-    new = told("predict", "--label", "none", "new.csv", "model")
+    known = json_of("predict", "iris.csv", "model")
+    new = json_of("predict", "--label", "none", "new.csv", "model")
     assert new["labels"] == known["labels"]
     assert (known["rate"] > 0.9, new["rate"]) == (True, None)
     code, _, err = run("predict", "new.csv", "model")
     assert (code, "hint: --label" in err) == (1, True)
 
 
-def test_a_test_file_may_leave_out_the_last_features_but_not_have_more(folder, run, told):
+def test_a_test_file_may_leave_out_the_last_features_but_not_have_more(folder, run, json_of):
     run("train", "train.svm", "model")
     (folder / "short").write_text("1 1:20\n2 2:5\n")
-    assert len(told("predict", "short", "model")["labels"]) == 2
+    assert len(json_of("predict", "short", "model")["labels"]) == 2
     (folder / "wide").write_text("1 1:20 14:5\n")
     code, _, err = run("predict", "wide", "model")
     assert code == 1
@@ -245,15 +246,15 @@ def test_a_test_file_may_leave_out_the_last_features_but_not_have_more(folder, r
 # Models
 
 
-def test_models_of_libsvm_and_exports(folder, run, told):
+def test_models_of_libsvm_and_exports(folder, run, json_of):
     X, y = read_data("train.svm")
     machine = OneVsOneSVC(gamma=0.001).fit(X, y)
     export_libsvm(machine, "libsvm.model")
-    assert told("info", "libsvm.model")["stop_reason"] == "imported"
-    labels = told("predict", "test.svm", "libsvm.model")["labels"]
+    assert json_of("info", "libsvm.model")["stop_reason"] == "imported"
+    labels = json_of("predict", "test.svm", "libsvm.model")["labels"]
     assert labels == machine.predict(read_data("test.svm")[0]).tolist()
     assert run("export", "libsvm.model", "--safetensors", "ours")[0] == 0
-    assert told("predict", "test.svm", "ours")["labels"] == labels
+    assert json_of("predict", "test.svm", "ours")["labels"] == labels
     assert run("export", "ours", "--libsvm", "back")[0] == 0
     assert lines(folder / "back") == lines(folder / "libsvm.model")
 
@@ -273,9 +274,9 @@ def test_export_to_onnx(folder, run):
     assert (code, "--float32 is about --onnx" in err) == (2, True)
 
 
-def test_machines_are_listed(run, told):
+def test_machines_are_listed(run, json_of):
     assert "one-vs-one" in run("info", "--machines")[1]
-    assert set(told("info", "--machines")["machines"]) >= {"one-vs-one", "crammer-singer"}
+    assert set(json_of("info", "--machines")["machines"]) >= {"one-vs-one", "crammer-singer"}
 
 
 def test_version(run):

@@ -180,10 +180,10 @@ def test_ctrl_c_ends_with_130_without_a_traceback(folder):
 def test_ctrl_c_keeps_the_machines_that_are_done(folder, monkeypatch):
     searched = Experiment._searched
 
-    def interrupted(self, group, told):
+    def interrupted(self, group, on_count):
         if group[0].name == "Crammer-Singer":
             raise KeyboardInterrupt
-        return searched(self, group, told)
+        return searched(self, group, on_count)
 
     monkeypatch.setattr(Experiment, "_searched", interrupted)
     result = run("data.npz", *FAST)
@@ -195,7 +195,7 @@ def test_ctrl_c_keeps_the_machines_that_are_done(folder, monkeypatch):
 
 
 def test_when_no_machine_could_run_it_failed(folder, monkeypatch):
-    def failing(self, group, told):
+    def failing(self, group, on_count):
         raise MemoryError("too many rows")
 
     monkeypatch.setattr(Experiment, "_searched", failing)

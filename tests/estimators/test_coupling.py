@@ -30,9 +30,9 @@ def coupled(**parameters):
 def folds_in_rows(X, y, random_state=None):
     """Return the fold of each row of X."""
     order = np.argsort(y, kind="stable")
-    bounds = np.searchsorted(y[order], np.arange(y.max() + 2))
+    class_starts = np.searchsorted(y[order], np.arange(y.max() + 2))
     folds = np.empty(len(y), dtype=int)
-    folds[order] = folds_of(X, TrainingSet(X, order, bounds, np.ones(len(y)), np.ones(len(y))), random_state)
+    folds[order] = folds_of(X, TrainingSet(X, order, class_starts, np.ones(len(y)), np.ones(len(y))), random_state)
     return folds
 
 

@@ -272,12 +272,12 @@ def test_a_series_of_costs():
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_columns_that_find_no_room_are_computed_again(container):
     X, y = digits(300)
-    roomy = LinearProgramSVC().fit(container(X), y)
+    ample = LinearProgramSVC().fit(container(X), y)
     narrow = LinearProgramSVC(cache_size=0.1).fit(container(X), y)  # 41 of 300 columns
-    assert narrow.primal_objective_ == pytest.approx(roomy.primal_objective_, rel=1e-8)
-    np.testing.assert_allclose(narrow.decision_function(X), roomy.decision_function(X), atol=1e-6)
-    assert narrow.n_kernel_evaluations_ > roomy.n_kernel_evaluations_
-    assert roomy.n_kernel_evaluations_ <= len(y) ** 2
+    assert narrow.primal_objective_ == pytest.approx(ample.primal_objective_, rel=1e-8)
+    np.testing.assert_allclose(narrow.decision_function(X), ample.decision_function(X), atol=1e-6)
+    assert narrow.n_kernel_evaluations_ > ample.n_kernel_evaluations_
+    assert ample.n_kernel_evaluations_ <= len(y) ** 2
 
 
 @pytest.mark.parametrize("data", [iris, wine])

@@ -110,15 +110,15 @@ def test_a_tie_goes_to_the_smaller_index():
 
 def test_probes_give_the_same_answers_without_room_for_their_kernel_values(monkeypatch):
     X, y = digits(500)
-    roomy = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
+    ample = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
     monkeypatch.setattr(chosen_pairs, "_SHARE_OF_PROBES", 1e-4)  # of the memory, which is enough for some
     tight = UncertaintySVC(min_distance=np.inf, answers="margins", cache_size=10).fit(X, y)
     monkeypatch.setattr(chosen_pairs, "_SHARE_OF_PROBES", 0.0)
     none = UncertaintySVC(min_distance=np.inf, answers="margins").fit(X, y)
-    assert roomy.n_kernel_evaluations_ < none.n_kernel_evaluations_
+    assert ample.n_kernel_evaluations_ < none.n_kernel_evaluations_
     for other in (tight, none):
-        np.testing.assert_array_equal(other.pairs_, roomy.pairs_)
-        np.testing.assert_allclose(other.decision_matrix_, roomy.decision_matrix_, atol=1e-9)
+        np.testing.assert_array_equal(other.pairs_, ample.pairs_)
+        np.testing.assert_allclose(other.decision_matrix_, ample.decision_matrix_, atol=1e-9)
 
 
 def test_margins_lose_less_than_signs_at_half_the_pairs():

@@ -130,7 +130,7 @@ class Judge:
             self.counts[foreign["verdict"]] += 1
             self.entries.update(filter(None, [foreign["entry"]]))
 
-    def flaws(self) -> list[str]:
+    def errors(self) -> list[str]:
         """Return what is wrong with the suite as a whole: entries that name no test, or no test at all."""
         entries = [*self.suite.expected, *self.suite.left_out]
         idle = [f"no test is named by {pattern!r}" for pattern in entries if not self.entries[pattern]]
@@ -141,11 +141,11 @@ class Judge:
         if hasattr(session.config, "workerinput"):
             return
         chosen = bool(session.config.getoption("keyword"))  # some tests only: then the others say nothing
-        flaws = [] if chosen else self.flaws()
-        if flaws and session.exitstatus == pytest.ExitCode.OK:
+        errors = [] if chosen else self.errors()
+        if errors and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        for flaw in flaws:
-            print(f"\n{self.suite.name}: {flaw}", end="")
+        for error in errors:
+            print(f"\n{self.suite.name}: {error}", end="")
         if self.results is not None:
             failed = session.exitstatus != pytest.ExitCode.OK
             answer = {"counts": self.counts, "entries": self.entries, "failed": failed}

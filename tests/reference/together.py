@@ -165,17 +165,19 @@ def solve_together(K, y, bound, *, loss, bias=None, margin=1.0):
 
 
 def weston_watkins(K, y, bound, *, bias="regularized", margin=2.0):
-    """Solve Weston and Watkins' problem: H&L (5) for a free bias, (10) for a regularised one."""
+    """Solve Weston and Watkins' problem: Hsu & Lin (5) for a free bias, (10) for a regularised one."""
     return solve_together(K, y, bound, loss="weston-watkins", bias=bias, margin=margin)
 
 
 def crammer_singer(K, y, bound, *, bias=None):
-    """Solve Crammer and Singer's problem: H&L (17) without bias."""
+    """Solve Crammer and Singer's problem: Hsu & Lin (17) without bias."""
     return solve_together(K, y, bound, loss="crammer-singer", bias=bias, margin=1.0)
 
 
 def hsu_lin_primal(X, y, C, regulariser):
-    """Solve H&L (4), (7) or (8), the primal with a linear kernel and a free bias, as a quadratic program in (w, b, xi).
+    """Solve Hsu & Lin (4), (7) or (8), the primal with a linear kernel and a free bias, as a quadratic program.
+
+    Its variables are (w, b, xi).
 
     Returns W (k, d), the offsets (k,) with sum zero, and the objective.
     """

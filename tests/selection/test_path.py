@@ -137,14 +137,14 @@ KNOWN = [(Machine, bias) for Machine in (WestonWatkinsSVC, OneVsRestSVC) for bia
 every_known = pytest.mark.parametrize(("Machine", "bias"), KNOWN)
 
 
-def at_limit(machine, y, upper):
+def at_limit(machine, y, cost_bounds):
     """Tell for every coefficient that has a limit whether it is there."""
     B = np.zeros((len(y), machine.dual_coef_.shape[0]))
     B[machine.support_] = machine.dual_coef_.T
     limited = np.ones(B.shape, dtype=bool)
     if isinstance(machine, WestonWatkinsSVC):
         limited[np.arange(len(y)), y] = False  # the own class has what the others add up to
-    return np.isclose(np.abs(B), upper[:, None], rtol=1e-6)[limited]
+    return np.isclose(np.abs(B), cost_bounds[:, None], rtol=1e-6)[limited]
 
 
 @every_known
@@ -169,10 +169,10 @@ def test_weights_are_factors_on_the_cost(Machine, bias):
     machine = sequential(Machine, bias=bias, class_weight={0: 3.0, 2: 0.5}, tol=EXACT)
     cost = known_cost(machine, X, y, sample_weight=weight)
     assert cost != pytest.approx(known_cost(clone(machine).set_params(class_weight=None), X, y), rel=0.01)
-    upper = weight * factors[y]
+    cost_bounds = weight * factors[y]
     for share, expected in ((0.999, True), (1.05, False)):
         fitted = converged(clone(machine).set_params(C=share * cost), X, y, weight)
-        assert at_limit(fitted, y, fitted.C * upper).all() == expected
+        assert at_limit(fitted, y, fitted.C * cost_bounds).all() == expected
 
 
 @pytest.mark.parametrize("bias", [None, "regularized"])

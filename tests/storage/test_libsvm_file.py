@@ -41,12 +41,12 @@ def libsvm_answers(svmutil, model, X, probabilities=False):
     This calls what svm-predict calls. The Python function of that name has room for one value only with nu-SVC.
     """
     k = model.nr_class
-    call, room = svmutil.libsvm.svm_predict_values, k * (k - 1) // 2
+    call, n_values = svmutil.libsvm.svm_predict_values, k * (k - 1) // 2
     if probabilities:
-        call, room = svmutil.libsvm.svm_predict_probability, k
+        call, n_values = svmutil.libsvm.svm_predict_probability, k
     labels, values = [], []
     for row in X.tolist():
-        numbers = (c_double * room)()
+        numbers = (c_double * n_values)()
         labels.append(call(model, svmutil.gen_svm_nodearray(row)[0], numbers))
         values.append(list(numbers))
     return np.array(labels), np.array(values)
@@ -442,9 +442,9 @@ def test_the_good_file_is_good(tmp_path):
     np.testing.assert_array_equal(machine.support_vectors_, [[1, 0, 2.5], [0, 1e-3, 0], [-1, 2, 0]])
 
 
-@pytest.mark.parametrize("flaw", BAD)
-def test_bad_files_are_refused_by_line_and_column(flaw, tmp_path):
-    text, message = BAD[flaw]
+@pytest.mark.parametrize("defect", BAD)
+def test_bad_files_are_refused_by_line_and_column(defect, tmp_path):
+    text, message = BAD[defect]
     (tmp_path / "bad").write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match="bad, line ") as caught:
         import_libsvm(tmp_path / "bad")

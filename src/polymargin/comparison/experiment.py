@@ -34,7 +34,7 @@ from polymargin.support.examples import Matrix, checked_examples
 _ROUNDS = 3  # most runs of which the shortest is the time
 _LONG = 0.5  # seconds after which there is no further run
 
-Told = Callable[[int], None]
+OnCount = Callable[[int], None]
 
 
 def compare(
@@ -234,12 +234,12 @@ class Experiment:
     def _work(self, group: list[Contestant]) -> int:
         return len(ParameterGrid(self._own_grid(group[0]))) * len(self.splits)
 
-    def _run_group(self, group: list[Contestant], told: Told) -> dict[str, MachineResult]:
+    def _run_group(self, group: list[Contestant], on_count: OnCount) -> dict[str, MachineResult]:
         """Search for the group, then fit and measure each member; what goes wrong becomes the result."""
         with recorded_warnings() as of_search:
             started = time.perf_counter()
             try:
-                search = self._searched(group, told)
+                search = self._searched(group, on_count)
             except TimeLimitError as error:
                 return {c.name: _failed(c, "time limit", error) for c in group}
             except Exception as error:
@@ -255,7 +255,7 @@ class Experiment:
             found[contestant.name] = result
         return found
 
-    def _searched(self, group: list[Contestant], told: Told) -> KernelSearchCV:
+    def _searched(self, group: list[Contestant], on_count: OnCount) -> KernelSearchCV:
         search = CountedSearch(
             clone(group[0].estimator),
             self._own_grid(group[0]),
@@ -264,7 +264,7 @@ class Experiment:
             refit=False,
             n_jobs=self.n_jobs,
         )
-        search.counted = _limited(told, self.time_limit)
+        search.counted = _limited(on_count, self.time_limit)
         return search.fit(self.X, self.y)
 
     def _measured(
@@ -359,9 +359,9 @@ class Experiment:
 class CountedSearch(KernelSearchCV):
     """A search that tells of every fit."""
 
-    counted: Told
+    counted: OnCount
 
-    def _counter(self, total: int) -> AbstractContextManager[Told | None]:
+    def _counter(self, total: int) -> AbstractContextManager[OnCount | None]:
         return nullcontext(self.counted)
 
 
@@ -379,12 +379,12 @@ def shortest(run: Callable[[], Any]) -> tuple[Any, float]:
     return answer, min(times)
 
 
-def _limited(told: Told, time_limit: float | None) -> Told:
+def _limited(on_count: OnCount, time_limit: float | None) -> OnCount:
     """Return what counts fits, and raises when the time is over."""
     started = time.perf_counter()
 
     def counted(count: int) -> None:
-        told(count)
+        on_count(count)
         if time_limit is not None and time.perf_counter() - started > time_limit:
             raise TimeLimitError(f"its search took longer than time_limit={time_limit:g} seconds")
 
@@ -392,7 +392,7 @@ def _limited(told: Told, time_limit: float | None) -> Told:
 
 
 @contextmanager
-def _progress(verbose: int, work: list[int]) -> Iterator[Callable[[int, str], Told]]:
+def _progress(verbose: int, work: list[int]) -> Iterator[Callable[[int, str], OnCount]]:
     """Yield what begins a machine and returns its counter; draws one bar for all of them."""
     if not verbose:
         yield lambda number, title: lambda count: None
@@ -418,7 +418,7 @@ def _progress(verbose: int, work: list[int]) -> Iterator[Callable[[int, str], To
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=sum(work))
 
-        def begin(number: int, title: str) -> Told:
+        def begin(number: int, title: str) -> OnCount:
             bar.update(task, description=title, completed=sum(work[:number]))
             return lambda count: bar.advance(task, count)
 

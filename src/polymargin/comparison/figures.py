@@ -100,8 +100,8 @@ def wilson(rate: float, count: int, z: float = 1.959964) -> tuple[float, float]:
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:
-    room = 0.06 * (high - low) or 0.01
-    return max(0.0, low - room), min(1.0, high + room)
+    padding = 0.06 * (high - low) or 0.01
+    return max(0.0, low - padding), min(1.0, high + padding)
 
 
 # Heat maps of the grid.

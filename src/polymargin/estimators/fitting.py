@@ -119,8 +119,8 @@ def _solve(
             state = None if solution is None else partial(fitted, solution)
             return tasks.report(done, state) and not (stop is not None and stop.is_set())
 
-        told = progress if bar is not None or tasks.listening or stop is not None else None
-        solution = formulation.solve(training, kernel, _options(machine, classes, told))
+        listener = progress if bar is not None or tasks.listening or stop is not None else None
+        solution = formulation.solve(training, kernel, _options(machine, classes, listener))
         if bar is not None:
             gap, violation = solution.outcome.gap, solution.violation
             reached = gap if violation is None or measure == "gap" else violation

@@ -141,7 +141,7 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
     assert isinstance(task.loss, JointLoss)
     rows = training.X[training.order]
     check_squares(rows, training.order)
-    told = options.progress
+    report = options.progress
 
     def solution(result: CuttingPlaneResult) -> Solution:
         return Solution(
@@ -156,15 +156,15 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
         )
 
     def progress(done: int, total: int, iterations: int, gap: float, result: Any = None, /) -> bool:
-        assert told is not None
-        return told(done, total, iterations, gap, None if result is None else lambda: solution(result()))
+        assert report is not None
+        return report(done, total, iterations, gap, None if result is None else lambda: solution(result()))
 
     limits = Limits(
         tolerance=options.tolerance,
         max_iterations=options.max_iterations,
         time_limit=options.time_limit,
         threads=options.threads,
-        progress=None if told is None else progress,
+        progress=None if report is None else progress,
     )
     n_columns = task.layout.n_scores
     return solution(

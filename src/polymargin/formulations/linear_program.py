@@ -76,21 +76,21 @@ class LinearProgram:
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve by generation of rows and columns."""
         budget = options.budget_bytes(training.X, MATRICES_NEEDED)
-        told = options.progress
+        report = options.progress
 
         def solution(result: LinearProgramResult) -> Solution:
             return self._solution(result, training, kernel, options, values.evaluations)
 
         def progress(done: int, total: int, iterations: int, gap: float, result: Any = None, /) -> bool:
-            assert told is not None
-            return told(done, total, iterations, gap, None if result is None else lambda: solution(result()))
+            assert report is not None
+            return report(done, total, iterations, gap, None if result is None else lambda: solution(result()))
 
         limits = Limits(
             tolerance=options.tolerance,
             max_iterations=options.max_iterations,
             time_limit=options.time_limit,
             threads=options.threads,
-            progress=None if told is None else progress,
+            progress=None if report is None else progress,
         )
         values = KernelSession(kernel, training.X, training.order, budget, options.threads)
         start = self._start(options.start, training)

@@ -89,7 +89,7 @@ class PrimalSoftmax:
             raise ValueError("C must be finite: the logistic loss is never zero, so there is no hard margin")
         kernel.check_training(training.X)
         factor = self._class_factor(training.n_classes)
-        started, told = time.perf_counter(), options.progress
+        started, report = time.perf_counter(), options.progress
         with row_blocks(options.threads) as blocks:
             order = training.order
             key = self.basis, self.rank, options.random_state, order.tobytes()
@@ -104,15 +104,15 @@ class PrimalSoftmax:
             def progress(
                 done: int, total: int, steps: int, gap: float, result: Callable[[], Any] | None = None, /
             ) -> bool:
-                assert told is not None
-                return told(done, total, steps, gap, None if result is None else lambda: solution(result()))
+                assert report is not None
+                return report(done, total, steps, gap, None if result is None else lambda: solution(result()))
 
             limits = Limits(
                 tolerance=options.tolerance,
                 max_iterations=options.max_iterations,
                 time_limit=options.time_limit - (time.perf_counter() - started),
                 threads=options.threads,
-                progress=None if told is None else progress,
+                progress=None if report is None else progress,
             )
             polish = training.n_examples <= _SMALL and kernel.refine
             start = self._start(objective, options.start, training)

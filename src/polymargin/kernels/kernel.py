@@ -37,7 +37,7 @@ def resolve_gamma(kernel: Any, gamma: str | float, X: Matrix, weight: NDArray[np
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its numbers settled: what a fitted machine keeps."""
+    """A kernel with its parameters resolved to numbers: what a fitted machine keeps."""
 
     kind: Any  # a name of KERNELS, or a callable
     gamma: float

@@ -35,8 +35,10 @@ class KernelSession:
         self._symmetric = kernel.in_core and rows is None
         self.evaluations: int = 0  # kernel values computed so far
         self._whole = self._whole_matrix(budget_bytes, square=rows is None)
-        room = 0 if self._whole is not None else min(len(order), budget_bytes // max(1, 8 * len(self._rows)))
-        self._kept = np.empty((room, len(self._rows)))  # a row for each kept column; memory is taken when it is written
+        capacity = 0 if self._whole is not None else min(len(order), budget_bytes // max(1, 8 * len(self._rows)))
+        self._kept = np.empty(
+            (capacity, len(self._rows))
+        )  # a row for each kept column; memory is taken when it is written
         self._place = np.full(len(order), -1)  # of an example's column there
         self._used = 0
         self._every = np.arange(len(self._rows))

@@ -57,8 +57,8 @@ def _number(cell: str) -> float:
     return value if math.isfinite(value) and "_" not in cell else math.nan
 
 
-def _refuse(line: int, column: int, flaw: str, hint: str | None = None) -> NoReturn:
-    raise with_hint(ValueError(f"line {line}, column {column}: {flaw}"), hint)
+def _refuse(line: int, column: int, message: str, hint: str | None = None) -> NoReturn:
+    raise with_hint(ValueError(f"line {line}, column {column}: {message}"), hint)
 
 
 def _shown(cell: str) -> str:

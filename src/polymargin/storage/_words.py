@@ -18,8 +18,8 @@ _NUMBER = re.compile(REAL)
 class BadLineError(ValueError):
     """What is wrong with a file, and in which line and column, counted from 1."""
 
-    def __init__(self, line: int, column: int, flaw: str) -> None:
-        super().__init__(f"line {line}, column {column}: {flaw}")
+    def __init__(self, line: int, column: int, message: str) -> None:
+        super().__init__(f"line {line}, column {column}: {message}")
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Word:
     line: int
     column: int
 
-    def refuse(self, flaw: str) -> NoReturn:
+    def refuse(self, message: str) -> NoReturn:
         """Raise an error that names the place."""
         raise BadLineError(
-            self.line, self.column, f"{flaw}, got {self.text[:40].decode('ascii', 'backslashreplace')!r}"
+            self.line, self.column, f"{message}, got {self.text[:40].decode('ascii', 'backslashreplace')!r}"
         )
 
     def real(self) -> float:

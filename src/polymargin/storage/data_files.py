@@ -189,10 +189,10 @@ def _read_svmlight(text: IO[bytes], zero_based: bool) -> tuple[Any, NDArray[Any]
 
 
 def _add_hint(error: ValueError) -> None:
-    flaw = str(error)
-    if "got '0:" in flaw and "from 1 " in flaw:
+    message = str(error)
+    if "got '0:" in message and "from 1 " in message:
         error.add_note("indices start at 1; read a file whose indices start at 0 with --zero-based, zero_based=True")
-    elif "expected a label before" in flaw:
+    elif "expected a label before" in message:
         error.add_note(_NO_LABEL)
 
 

@@ -50,7 +50,7 @@ class FitTasks:
 
     def __init__(self, estimator: Any, X: Any, y: Any, total: int | None) -> None:
         self._total = total
-        self._told = 0
+        self._n_reported = 0
         self._hooks = {"estimator": estimator, "X": X, "y": y}
         self._context = None
         if has_callbacks(estimator):
@@ -68,14 +68,14 @@ class FitTasks:
         ``fitted`` returns the attributes of the machine so far.
         """
         if self._total is None:
-            return self._context is None or fitted is None or self._tell("round", fitted)
+            return self._context is None or fitted is None or self._report_task("round", fitted)
         go_on = True
-        while self._context is not None and self._told < done:
-            self._told += 1
-            go_on = self._tell("binary problem", fitted if self._told == done else None) and go_on
+        while self._context is not None and self._n_reported < done:
+            self._n_reported += 1
+            go_on = self._report_task("binary problem", fitted if self._n_reported == done else None) and go_on
         return go_on
 
-    def _tell(self, name: str, fitted: Callable[[], dict[str, Any]] | None) -> bool:
+    def _report_task(self, name: str, fitted: Callable[[], dict[str, Any]] | None) -> bool:
         assert self._context is not None
         task = self._context.subcontext(task_name=name)
         task.call_on_fit_task_begin(**self._hooks)

@@ -9,19 +9,19 @@ from typing import Any
 
 
 def loaded_when_asked(
-    package: str, homes: Mapping[str, str], modules: Collection[str] = ()
+    package: str, module_of: Mapping[str, str], modules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
-    ``homes`` has the module of each name, ``modules`` the names of modules of the package.
+    ``module_of`` has the module of each name, ``modules`` the names of modules of the package.
     """
 
     def get(name: str) -> Any:
         if name in modules:
             return importlib.import_module(f"{package}.{name}")
-        if name not in homes:
+        if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        value = getattr(importlib.import_module(module_of[name]), name)
         setattr(sys.modules[package], name, value)  # the next one does not come here
         return value
 

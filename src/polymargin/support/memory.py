@@ -9,7 +9,7 @@ from pathlib import Path
 
 MEGABYTE = 1_000_000
 AUTO_SHARE = 0.5  # of the free memory; the rest is for the data, the model and everybody else
-LITTLE = 64 * MEGABYTE
+NEGLIGIBLE = 64 * MEGABYTE
 FALLBACK = 1_000 * MEGABYTE  # where the system does not say
 
 
@@ -19,7 +19,7 @@ def budget_bytes(cache_size: str | float, useful: int) -> int:
     ``useful`` is what a fit could use at most: when that is little, nobody needs to ask the system.
     """
     if cache_size == "auto":
-        return useful if useful < LITTLE else int(AUTO_SHARE * available_bytes())
+        return useful if useful < NEGLIGIBLE else int(AUTO_SHARE * available_bytes())
     return int(float(cache_size) * MEGABYTE)
 
 
