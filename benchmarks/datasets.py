@@ -119,7 +119,7 @@ def parse(source: Source) -> Iterator[tuple[str, NDArray]]:
         yield f"y_{part}", y.astype(np.int64)
 
 
-def kept(name: str, make: Callable[[], Iterable[tuple[str, NDArray]]]) -> Path:
+def cache_file(name: str, make: Callable[[], Iterable[tuple[str, NDArray]]]) -> Path:
     """Path of the arrays under this name; makes them on first use, and renames so that a reader never sees half."""
     path = CACHE / f"{name}.npz"
     if not path.exists():
@@ -132,7 +132,7 @@ def kept(name: str, make: Callable[[], Iterable[tuple[str, NDArray]]]) -> Path:
 
 def cached(source: Source) -> Path:
     """Path of the parsed arrays of a data set."""
-    return kept(source.folder, lambda: parse(source))
+    return cache_file(source.folder, lambda: parse(source))
 
 
 def scale(raw: NDArray, train: NDArray, scaling: str, dtype: DTypeLike) -> NDArray:

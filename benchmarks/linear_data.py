@@ -74,7 +74,7 @@ def parse(folder: str, parts: tuple[str, ...], n_features: int) -> Iterator[tupl
 
 def read(folder: str, parts: tuple[str, ...], n_features: int) -> list[tuple[csr_matrix, NDArray]]:
     """The raw parts, from the cache if they are there."""
-    path = datasets.kept(f"{folder}-sparse", lambda: parse(folder, parts, n_features))
+    path = datasets.cache_file(f"{folder}-sparse", lambda: parse(folder, parts, n_features))
     with np.load(path) as arrays:
         return [unpack(part, arrays) for part in parts]
 
@@ -151,7 +151,7 @@ def covtype(scale: Callable[[Matrix, Matrix], Pair]) -> Parts:
 
 def reuters_52() -> Parts:
     """R52: the documents of one topic whose topic occurs in both parts."""
-    with np.load(datasets.kept("reuters-52", parse_reuters)) as arrays:
+    with np.load(datasets.cache_file("reuters-52", parse_reuters)) as arrays:
         return *unpack("train", arrays), *unpack("test", arrays)
 
 

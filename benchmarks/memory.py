@@ -73,7 +73,7 @@ def status(key: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))
 
 
-def settle() -> None:
+def release_freed_memory() -> None:
     """Give freed memory back and reset the high-water mark, so that loading the data hides nothing."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
@@ -99,7 +99,7 @@ def size(value: Any, seen: set[int] | None = None) -> int:
 
 def measured_fit(model: Any, X: Any, y: Any) -> dict[str, float]:
     """Fit and tell the sizes before and at the peak, in MB, and the time; a limit that is reached is no matter here."""
-    settle()
+    release_freed_memory()
     baseline, start, began = status("VmRSS"), time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

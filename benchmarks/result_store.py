@@ -8,7 +8,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parents[1] / "build"
 
 
-class Kept:
+class ResultStore:
     """Findings by name, each written as soon as it is there.
 
     Parameters

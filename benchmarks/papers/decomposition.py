@@ -71,7 +71,7 @@ def silent(iteration: int, violation: float) -> None:
 
 
 def solve_box(
-    Q: NDArray, gradient: NDArray, a: NDArray, upper: float, accuracy: float = 1e-10, most: int = 200
+    Q: NDArray, gradient: NDArray, a: NDArray, cost_bound: float, accuracy: float = 1e-10, most: int = 200
 ) -> NDArray:
     r"""Minimise :math:`g^\top d + \frac12 d^\top Q d` with :math:`0 \le a + d \le C`; returns a + d.
 
@@ -83,7 +83,7 @@ def solve_box(
     held: NDArray | None = None
     for _ in range(most):
         if held is None:
-            held = ((a <= 0) & (gradient >= 0)) | ((a >= upper) & (gradient <= 0))
+            held = ((a <= 0) & (gradient >= 0)) | ((a >= cost_bound) & (gradient <= 0))
             if np.abs(gradient[~held]).max(initial=0.0) <= accuracy:
                 break
         free = np.flatnonzero(~held)
@@ -94,24 +94,24 @@ def solve_box(
         system[np.diag_indices(len(free))] += RIDGE * Q.diagonal().max()
         step = np.linalg.solve(system, -gradient[free])
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, (upper - a[free]) / step, np.where(step < 0, -a[free] / step, np.inf))
-        first = int(room.argmin())
-        length = min(1.0, room[first])
+            max_step = np.where(step > 0, (cost_bound - a[free]) / step, np.where(step < 0, -a[free] / step, np.inf))
+        first = int(max_step.argmin())
+        length = min(1.0, max_step[first])
         gradient += Q[:, free] @ (length * step)
-        a[free] = np.clip(a[free] + length * step, 0.0, upper)
+        a[free] = np.clip(a[free] + length * step, 0.0, cost_bound)
         if length < 1.0:
-            a[free[first]] = upper if step[first] > 0 else 0.0
+            a[free[first]] = cost_bound if step[first] > 0 else 0.0
             held[free[first]] = True
         else:
             held = None
     return a
 
 
-def violations(gradient: NDArray, a: NDArray, upper: float) -> NDArray:
+def violations(gradient: NDArray, a: NDArray, cost_bound: float) -> NDArray:
     """The vector v of Hsu & Lin, section III: not positive, and zero where the optimality condition holds."""
     v = -np.abs(gradient)
     v[(a <= 0) & (gradient > 0)] = 0.0
-    v[(a >= upper) & (gradient < 0)] = 0.0
+    v[(a >= cost_bound) & (gradient < 0)] = 0.0
     return v
 
 
@@ -190,11 +190,11 @@ def crammer_singer(rows: Rows, y: NDArray, k: int, C: float, *, tol: float = 1e-
     """
     n = len(y)
     own = np.arange(n)
-    B, upper = np.zeros((k, n)), np.zeros((k, n))
-    upper[y, own] = C
+    B, cost_bounds = np.zeros((k, n)), np.zeros((k, n))
+    cost_bounds[y, own] = C
     gradient = np.ones((k, n))
     gradient[y, own] = 0.0
-    movable = np.where(upper > 0, gradient, np.inf)  # the gradient where a variable may still grow
+    movable = np.where(cost_bounds > 0, gradient, np.inf)  # the gradient where a variable may still grow
     iteration = 0
     while True:
         violation = gradient.max(axis=0) - movable.min(axis=0)
@@ -203,7 +203,7 @@ def crammer_singer(rows: Rows, y: NDArray, k: int, C: float, *, tol: float = 1e-
         watch(iteration, worst)
         if worst < tol:
             break
-        new = project(B[:, i] - gradient[:, i] / rows.diagonal, upper[:, i])
+        new = project(B[:, i] - gradient[:, i] / rows.diagonal, cost_bounds[:, i])
         change = new - B[:, i]
         B[:, i] = new
         row = rows.row(i)
@@ -211,9 +211,9 @@ def crammer_singer(rows: Rows, y: NDArray, k: int, C: float, *, tol: float = 1e-
             update = change[m] * row
             gradient[m] += update
             movable[m] += update
-        movable[:, i] = np.where(new < upper[:, i], gradient[:, i], np.inf)
+        movable[:, i] = np.where(new < cost_bounds[:, i], gradient[:, i], np.inf)
         iteration += 1
     scores = gradient.copy()
-    scores[upper == 0.0] -= 1.0
+    scores[cost_bounds == 0.0] -= 1.0
     dual = -0.5 * float((B * scores).sum()) + float(B[y, own].sum())
     return Outcome(iteration, worst, dual, B)

@@ -14,8 +14,8 @@ import bars
 import datasets
 import hsu_lin
 from hsu_lin_selection import MACHINES, tested
-from kept import Kept
 from report import Cell, Table, console, number, publish
+from result_store import ResultStore
 from sklearn.model_selection import ParameterGrid, StratifiedShuffleSplit
 
 from polymargin.selection import KernelSearchCV, hsu_lin_grid
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--anew", action="store_true", help="forget what earlier runs have done")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
-    kept = Kept("hsu-lin-divisions", options.anew)
+    store = ResultStore("hsu-lin-divisions", options.anew)
     table = Table("Rates of the parameters that random divisions choose", COLUMNS)
     table.note = (
         f"Rates on the test rows in per cent, {options.divisions} divisions. Within: divisions whose rate is at most "
@@ -84,8 +84,8 @@ def main() -> None:
         for method in options.methods:
             key = f"{name}/{method}"
             console.print(f"  {key}", style="dim", highlight=False)
-            on_test = kept.get(f"{key}/test", partial(rates_on_test, name, method, options.jobs))
-            held_out = kept.get(
+            on_test = store.get(f"{key}/test", partial(rates_on_test, name, method, options.jobs))
+            held_out = store.get(
                 f"{key}/{options.divisions} divisions",
                 partial(rates_on_held_out, name, method, options.divisions, options.jobs),
             )

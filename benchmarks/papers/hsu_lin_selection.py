@@ -14,8 +14,8 @@ import _path  # noqa: F401
 import bars
 import datasets
 import hsu_lin
-from kept import Kept
 from report import Cell, Table, console, number, publish
+from result_store import ResultStore
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold, StratifiedShuffleSplit
 
@@ -33,7 +33,7 @@ FOLDS = "folds "  # other than the first
 COLUMNS = ["data set", "method", "C, gamma, paper", "C, gamma, ours", "rate, paper", "rate, ours", "difference", "s"]
 
 
-def search(kept: Kept, key: str, jobs: int) -> dict[str, Any]:
+def search(store: ResultStore, key: str, jobs: int) -> dict[str, Any]:
     """Choose the parameters of a machine on a data set with some random folds: ``key`` names them."""
     name, method, *other = key.split("/")
     seed = int(other[0].removeprefix(FOLDS)) if other else 0
@@ -43,7 +43,7 @@ def search(kept: Kept, key: str, jobs: int) -> dict[str, Any]:
     # A column of a large data set's grid is long work, kept by itself; small data sets share more in one go.
     parts = [{**grid, "gamma": [gamma]} for gamma in grid["gamma"]] if large else [grid]
     found = [
-        kept.get(f"{key}/part {i}", partial(rates, part, method, data, folds(large, seed), jobs))
+        store.get(f"{key}/part {i}", partial(rates, part, method, data, folds(large, seed), jobs))
         for i, part in enumerate(parts)
     ]
     candidates = [
@@ -149,15 +149,15 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=1, help="random folds of machines that fall short of the paper")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
-    kept = Kept("hsu-lin-selection", options.anew)
+    store = ResultStore("hsu-lin-selection", options.anew)
 
     def chosen(key: str) -> dict[str, Any]:
-        if key not in kept:
+        if key not in store:
             console.print(f"  {key}", style="dim", highlight=False)
-        return kept.get(key, partial(search, kept, key, options.jobs))
+        return store.get(key, partial(search, store, key, options.jobs))
 
     keys = [f"{name}/{method}" for name in options.data for method in hsu_lin.METHODS]
-    done = {key: chosen(key) for key in keys if key in kept or not options.kept}
+    done = {key: chosen(key) for key in keys if key in store or not options.kept}
     minutes = sum(found["seconds"] for found in done.values()) / 60
     notes = [f"all searches together: {minutes:.1f} minutes on {options.jobs} threads"]
     tables = [table(done)]
@@ -165,9 +165,9 @@ def main() -> None:
         others = {}
         for key in short_of_the_paper(done):
             divisions = [key, *(f"{key}/{FOLDS}{seed}" for seed in range(1, options.folds))]
-            others[key] = [chosen(each)["rate"] for each in divisions if each in kept or not options.kept]
+            others[key] = [chosen(each)["rate"] for each in divisions if each in store or not options.kept]
         tables.append(folds_table(others))
-    publish("Model selection of Hsu & Lin", options.output, tables, notes=notes, data=kept.found)
+    publish("Model selection of Hsu & Lin", options.output, tables, notes=notes, data=store.found)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def attempt(machine: str, settings: Settings) -> Trial:
     return Trial(machine, settings, keerthi.COSTS[best], validation, rate, time.perf_counter() - start, cut)
 
 
-def kept(data: str) -> dict[tuple[str, Settings], Trial]:
+def saved_trials(data: str) -> dict[tuple[str, Settings], Trial]:
     """What earlier runs found on a data set, whatever their settings."""
     path = KEPT / f"{data}.json"
     records = json.loads(path.read_text()) if path.exists() else []
@@ -138,7 +138,7 @@ def wanted(data: str, options: argparse.Namespace) -> Iterator[Settings]:
 
 def run(data: str, options: argparse.Namespace) -> list[Trial]:
     """All trials of a data set; only those that nobody has done yet take time."""
-    known = {} if options.again else kept(data)
+    known = {} if options.again else saved_trials(data)
     asked = [(machine, settings) for settings in wanted(data, options) for machine in keerthi.METHODS]
     if options.kept:
         done = {settings for _, settings in asked if all((machine, settings) in known for machine in keerthi.METHODS)}

@@ -16,9 +16,9 @@ from typing import Any
 import _path  # noqa: F401
 import datasets
 import numpy as np
-from kept import Kept
 from numpy.typing import NDArray
 from report import RESULTS, Cell, Table, console, number, publish
+from result_store import ResultStore
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -215,31 +215,31 @@ def best_of(results: list[Result], name: str, size: str) -> dict[str, float] | N
 
 def measured(options: argparse.Namespace) -> Iterator[tuple[list[Result], list[Point]]]:
     """Everything for the table, and for the figure with the parameters that were chosen for it: so far, by data set."""
-    kept = Kept("zien-2007", options.anew)
+    store = ResultStore("zien-2007", options.anew)
     results: list[Result] = []
     points: list[Point] = []
 
-    def measure_kept(name: str, method: str, size: str) -> Result:
+    def stored_measure(name: str, method: str, size: str) -> Result:
         def find() -> dict[str, Any]:
             return asdict(measure(name, method, size, options.splits, options.threads))
 
-        return Result(**kept.get(f"{name}/{method}/{size}/{options.splits}", find))
+        return Result(**store.get(f"{name}/{method}/{size}/{options.splits}", find))
 
-    def figure_kept(name: str, params: dict[str, float]) -> list[Point]:
+    def stored_figure(name: str, params: dict[str, float]) -> list[Point]:
         def find() -> list[dict[str, Any]]:
             count = min(5, options.splits)
             return [asdict(p) for p in figure(name, options.figure_size, params, count, options.threads)]
 
-        return [Point(**p) for p in kept.get(f"{name}/figure/{options.figure_size}/{options.splits}", find)]
+        return [Point(**p) for p in store.get(f"{name}/figure/{options.figure_size}/{options.splits}", find)]
 
     for name in options.data:
         for method, size in COLUMNS:
             if size in options.sizes:
-                results.append(measure_kept(name, method, size))
+                results.append(stored_measure(name, method, size))
                 console.print(f"{name}, {method}, {size}: {np.mean(results[-1].errors):.2f} %")
         params = best_of(results, name, options.figure_size)
         if params is not None:
-            points += figure_kept(name, params)
+            points += stored_figure(name, params)
         yield results, points
 
 
