@@ -26,6 +26,7 @@ from polymargin.models import KernelModel
 OPSET = 13  # of which all operations are
 DOUBLE, INT64 = 11, 7  # of ONNX's types
 _MOST_BYTES = 2**31 - 1  # a protobuf message is not larger
+_DECISIONS = ("votes", "dag", "adag", "coupling")  # of pairs, that have a graph
 _DIGITS = 1e12  # to which distances count, as in polymargin.decision
 _PARTS = 64  # of the features, at most, whose terms are summed one after the other
 _TINY = 1e-200  # a sum of probabilities of which only the exponents are left
@@ -99,6 +100,8 @@ def refuse_what_has_no_graph(machine: Any) -> None:
             f"there is no ONNX graph of the kernel {kernel.kind!r}: fit with another, or with "
             "kernel='precomputed' on the kernel values"
         )
+    if isinstance(machine, OneVsOneSVC) and machine.decision not in _DECISIONS:
+        raise ValueError(f"there is no ONNX graph of decision={machine.decision!r}: call set_params(decision='votes')")
     needed = 8 * len(machine.support_) * (1 if kernel.precomputed else machine.n_features_in_)
     if kernel.kind != "linear" and needed > _MOST_BYTES:
         raise ValueError(f"the support vectors take {needed / 1e9:.1f} GB, and an ONNX file at most 2 GB")
