@@ -57,13 +57,14 @@ def solve_binary(
         time_limit=options.time_limit,
         progress=options.progress,
     )
-    refuse_inseparable(_core.Status.unbounded in results.status)
+    statuses = results.status
+    refuse_inseparable(_core.Status.unbounded in statuses)
     return PairsSolution(
         model=binary_model(results, layout, training, kernel, options.tolerance),
         outcome=outcome(
             primal=results.primal,
             dual=results.dual,
-            status=stop_reason(results.status),
+            status=stop_reason(statuses),
             iterations=results.iterations.astype(np.int64),
             evaluations=results.evaluations,
         ),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.formulations import OneVsRest, Pairs, training_set
@@ -43,15 +43,17 @@ class Series:
             return False
         if self.machine.time_limit is not None or not np.isfinite(self.costs[-1]):
             return False
-        return all(_has_sound_parameters(self.machine, cost) for cost in self.costs)
+        return self._has_sound_parameters()
 
-
-def _has_sound_parameters(machine: Any, cost: float) -> bool:
-    try:
-        clone(machine).set_params(C=cost)._validate_params()
-    except InvalidParameterError:
-        return False
-    return True
+    def _has_sound_parameters(self) -> bool:
+        constraints, name = self.machine._parameter_constraints, type(self.machine).__name__
+        try:
+            self.machine._validate_params()
+            for cost in (self.costs[0], self.costs[-1]):  # C lies in an interval
+                validate_parameter_constraints(constraints, {"C": cost}, name)
+        except InvalidParameterError:
+            return False
+        return True
 
 
 @dataclass(frozen=True)

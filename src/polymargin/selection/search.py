@@ -435,8 +435,13 @@ class Prepared:
         n = len(self.ordered_y)
         if self.rows is None:
             return 8 * n**2 if any(group.needs_kernel(n) for group in self.plan.groups) else 0
+        return 0 if self._family is None else self._family.matrix_bytes
+
+    @cached_property
+    def _family(self) -> KernelMatrices | None:
+        """What computes the matrices where all folds have the same examples, if any are needed."""
         uses = self.uses(self.rows, self.folds)
-        return self.family(self.rows, uses).matrix_bytes if uses else 0
+        return self._matrices(self.rows, uses) if uses else None
 
     def too_large(self) -> str:
         """Return why kernel matrices cannot be shared."""
@@ -464,6 +469,9 @@ class Prepared:
 
     def family(self, rows: Matrix, uses: list[KernelUse]) -> KernelMatrices:
         """Return what computes the matrices of all kernels."""
+        return self._family if rows is self.rows and self._family is not None else self._matrices(rows, uses)
+
+    def _matrices(self, rows: Matrix, uses: list[KernelUse]) -> KernelMatrices:
         exact = [(use.kernel, *use.group.exactness(self.ordered_y, self.fit_params)) for use in uses]
         return KernelMatrices(rows, exact, self.threads)
 
