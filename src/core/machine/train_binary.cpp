@@ -8,8 +8,6 @@
 namespace polymargin {
 namespace {
 
-constexpr Index kFewFeatures = 64;
-
 /// Up to how many of `all` examples the whole kernel matrix is computed up front: pairs of classes need few of its
 /// rows, problems that have all examples, or many classes, most.
 Index whole_limit(std::span<const BinaryProblem> problems, Index all) {
@@ -32,20 +30,21 @@ std::vector<Range> distinct(std::span<const std::vector<Range>> segments) {
 /// classes do not have, and there must be room for the matrix of each class and, for as many threads as there may be,
 /// that of a pair.
 template <class Real>
-bool pairs_fit(std::span<const std::vector<Range>> segments, std::span<const Range> classes, Index budget) {
+bool pairs_fit(std::span<const std::vector<Range>> segments, std::span<const Range> classes,
+               const BinarySettings& settings, Index budget) {
     Index squares = 0, largest = 0;
     for (const Range c : classes) squares += GramStore<Real>::square_bytes(c.size());
     for (const auto& own : segments) {
-        if (own.size() != 2 || own[0].size() + own[1].size() > kLongRow) return false;
+        if (own.size() != 2 || own[0].size() + own[1].size() > settings.long_row) return false;
         largest = std::max(largest, PrivateRows<Real>::bytes(own[0], own[1]));
     }
-    return squares + kMostApart * largest <= budget;
+    return squares + settings.most_apart * largest <= budget;
 }
 
 /// Compute up front what the problems share, if it is small enough: the whole matrix or that of each class. What
 /// earlier problems left is used, and given up when it is in the way.
 template <class Real>
-void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
+void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems, const BinarySettings& settings) {
     const Index n = store.size();
     if (store.whole()) return;
     if (n <= whole_limit(problems, n) && GramStore<Real>::square_bytes(n) <= store.budget()) {
@@ -56,7 +55,7 @@ void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems) {
     const auto segments = segments_of(problems, n);
     auto classes = distinct(segments);
     std::erase_if(classes, [&](Range c) { return store.has_square(c); });
-    if (pairs_fit<Real>(segments, classes, store.unused_bytes())) {
+    if (pairs_fit<Real>(segments, classes, settings, store.unused_bytes())) {
         if (!classes.empty()) store.compute_squares(classes);
     } else {
         store.clear();  // rows need the whole budget
@@ -71,8 +70,10 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
     settings.jump = &blas;
     // The products of few features cost little however few rows are computed together. Long rows are then better asked
     // for few at a time: the choice of the next ones knows more.
-    if (points.features() < kFewFeatures) settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
-    prepare(store, family.problems);
+    if (points.features() < settings.few_features) {
+        settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
+    }
+    prepare(store, family.problems, settings);
     if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
     if (store.whole()) settings.entrants_of_long_rows = settings.entrants;  // rows cost nothing more
     std::optional<Folds> folds;

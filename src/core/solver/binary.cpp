@@ -115,8 +115,7 @@ Plan plan(const Jobs& jobs, const BinarySettings& settings, const GramStore<Real
     }
     if (store.whole()) return {settings.in_flight, std::min(settings.working_set, largest)};
     const Index rows = store.capacity(largest + most_segments * padded<Real>(1));
-    constexpr Index comfortable = 128;
-    const Index in_flight = std::clamp<Index>(rows / comfortable, 1, settings.in_flight);
+    const Index in_flight = std::clamp<Index>(rows / settings.rows_in_flight, 1, settings.in_flight);
     const Index capacity = std::min(settings.working_set, rows / in_flight);
     if (capacity < 2) {
         throw std::invalid_argument("cache_size is too small: this problem needs at least " +
@@ -176,7 +175,7 @@ std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bo
         workspaces.give_back(std::move(workspace));
         control.report({.done = ++done, .total = total, .iterations = iterations, .violation = violation});
     };
-    store.pool().for_each(std::min(total, kMostApart), [&](Index) {
+    store.pool().for_each(std::min(total, settings.most_apart), [&](Index) {
         for (Index turn; (turn = next++) < total;) solve_one(queue[turn]);
     });
     store.count_evaluations(workspaces.evaluations());

@@ -16,19 +16,25 @@
 
 namespace polymargin {
 
-/// From this many examples on, kernel rows are what a problem costs.
-inline constexpr Index kLongRow = 8192;
-
-/// Most problems that are solved at the same time when each has kernel rows of its own: what they need is bounded.
-inline constexpr Index kMostApart = 16;
-
 struct BinarySettings {
-    double tolerance = 1e-3;            ///< epsilon of Hsu & Lin (22)
-    Index max_iterations = -1;          ///< SMO steps for one problem; -1: no limit
-    Index working_set = 512;            ///< most variables optimised together
-    Index entrants = 64;                ///< most variables that enter the working set in a round
-    Index entrants_of_long_rows = 64;   ///< the same, for problems of more than `kLongRow` examples
-    Index in_flight = 4;                ///< most problems solved side by side
+    double tolerance = 1e-3;           ///< epsilon of Hsu & Lin (22)
+    Index max_iterations = -1;         ///< SMO steps for one problem; -1: no limit
+    Index working_set = 512;           ///< most variables optimised together
+    Index entrants = 64;               ///< most variables that enter the working set in a round
+    Index entrants_of_long_rows = 64;  ///< the same, for problems of more than `long_row` examples
+    Index in_flight = 4;               ///< most problems solved side by side
+    Index long_row = 8192;             ///< from this many examples on, kernel rows are what a problem costs
+    Index few_features = 64;           ///< rows of so few cost little however few are computed together
+    Index rows_in_flight = 128;        ///< that there must be memory for, for each problem solved side by side
+    /// Most problems that are solved at the same time when each has kernel rows of its own: what they need is bounded.
+    Index most_apart = 16;
+    /// A working set is solved to this share of the violation it came with: further would be wasted on a part of the
+    /// problem. The second is for all costs of a path but the first: the working set has most examples that matter
+    /// then.
+    double inner_share = 0.1, inner_share_of_path = 0.01;
+    /// A hard margin below this share of the largest example is taken for none: see `inseparable`.
+    double smallest_margin = 1e-4;
+    SmoSettings smo;
     const Blas* polish = nullptr;       ///< if given, and the store has the whole matrix, refine the answer to rounding
     const Blas* jump = nullptr;         ///< if given, solve for all free variables of a working set that takes long
     const Folds* folds = nullptr;       ///< if given, solve each problem again without each fold

@@ -9,17 +9,6 @@
 #include "solver/smallest.hpp"
 
 namespace polymargin {
-namespace {
-
-/// A hard margin below this share of the largest example is taken for none: see `inseparable`.
-constexpr double kSmallestMargin = 1e-4;
-
-/// A working set is solved to this share of the violation it came with: further would be wasted on a part of the
-/// problem. The second is for all costs of a path but the first: the working set then has most examples that matter.
-constexpr double kInnerShare = 0.1, kInnerShareOfPath = 0.01;
-
-}  // namespace
-
 template <class Real>
 BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const Range> segments,
                              std::span<const double> cost_bounds, const CostPath* path, const BinarySettings& settings,
@@ -280,7 +269,7 @@ void BinaryTask<Real>::choose() {
             end_stage(*reason);
             continue;
         }
-        const Index most = problem_.size() > kLongRow ? settings_.entrants_of_long_rows : settings_.entrants;
+        const Index most = problem_.size() > settings_.long_row ? settings_.entrants_of_long_rows : settings_.entrants;
         const Index entrants = std::min(working_.capacity(), most);
         const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
         fresh_ = false;
@@ -307,7 +296,8 @@ bool BinaryTask<Real>::inseparable() const {
     for (Index s = 0; s < working_.size(); ++s) {
         largest = std::max(largest, static_cast<double>(block_.diagonal.data()[s]));
     }
-    return sum > 0.0 && margin <= 0.0 && square <= kSmallestMargin * kSmallestMargin * largest * sum * sum;
+    return sum > 0.0 && margin <= 0.0 &&
+           square <= settings_.smallest_margin * settings_.smallest_margin * largest * sum * sum;
 }
 
 template <class Real>
@@ -416,10 +406,11 @@ void BinaryTask<Real>::advance() {
         return add_to_gradient(moved, change);
     }
     load_block();
-    const double tolerance = std::max(tolerance_ / 2, violation_ * (cost_ > 0 ? kInnerShareOfPath : kInnerShare));
+    const double share = cost_ > 0 ? settings_.inner_share_of_path : settings_.inner_share;
+    const double tolerance = std::max(tolerance_ / 2, violation_ * share);
     Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
-    const SmoResult solved = smo(block_, tolerance, limit, settings_.jump);
+    const SmoResult solved = smo(block_, tolerance, limit, settings_.jump, settings_.smo);
     iterations_ += solved.iterations;
     if (solved.unbounded) return end_stage(Status::unbounded);
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next

@@ -15,13 +15,6 @@ constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 /// Stands in for the curvature along directions in which the kernel is flat or, indefinite, bends the wrong way.
 constexpr double kFlat = 1e-12;
 
-/// Steps for each variable before the first jump.
-constexpr Index kStepsBeforeJump = 1;
-/// Jumps in a row, each blocked by a bound, at first and at most.
-constexpr int kFirstJumps = 4, kMostJumps = 64;
-/// What a step takes for each variable, if a multiplication of a factorisation takes 1.
-constexpr Index kStepCost = 4;
-
 template <class Real>
 struct First {
     Found<Real> lowest;
@@ -161,10 +154,11 @@ void SmoBlock<Real>::resize(Index count, Index capacity) {
 }
 
 template <class Real>
-SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas) {
+SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas,
+              const SmoSettings& settings) {
     SmoResult all;
-    Index step_limit = kStepsBeforeJump * block.size;
-    int most_jumps = kFirstJumps;
+    Index step_limit = settings.steps_before_jump * block.size;
+    int most_jumps = settings.first_jumps;
     while (true) {
         const Index left = max_iterations - all.iterations;
         const Index most = blas != nullptr ? std::min(left, step_limit) : left;
@@ -173,7 +167,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         all = {all.iterations + some.iterations, some.violation, some.unbounded};
         if (some.iterations < most || all.iterations >= max_iterations) return all;
         using Outcome = typename SmoJump<Real>::Outcome;
-        SmoJump<Real> jump(block, *blas);
+        SmoJump<Real> jump(block, *blas, settings);
         Outcome outcome = Outcome::blocked;
         double cost = 0.0;
         for (int jumps = 0; outcome == Outcome::blocked && jumps < most_jumps; ++jumps) {
@@ -183,14 +177,15 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         }
         if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
         // Jumps and steps take turns, and about the same time.
-        step_limit = std::max(block.size / 2, static_cast<Index>(cost / static_cast<double>(kStepCost * block.width)));
-        most_jumps = std::min(2 * most_jumps, kMostJumps);
+        step_limit =
+            std::max(block.size / 2, static_cast<Index>(cost / static_cast<double>(settings.step_cost * block.width)));
+        most_jumps = std::min(2 * most_jumps, settings.most_jumps);
     }
 }
 
 template struct SmoBlock<float>;
 template struct SmoBlock<double>;
-template SmoResult smo<float>(SmoBlock<float>&, double, Index, const Blas*);
-template SmoResult smo<double>(SmoBlock<double>&, double, Index, const Blas*);
+template SmoResult smo<float>(SmoBlock<float>&, double, Index, const Blas*, const SmoSettings&);
+template SmoResult smo<double>(SmoBlock<double>&, double, Index, const Blas*, const SmoSettings&);
 
 }  // namespace polymargin

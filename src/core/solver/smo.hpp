@@ -30,11 +30,24 @@ struct SmoResult {
     bool unbounded = false;  ///< an unbounded variable could grow for ever: the hard margin does not exist
 };
 
+/// When steps on two variables give way to jumps, and what jumps may cost.
+struct SmoSettings {
+    /// Steps for each variable before the first jump: a search of vehicle took 1.36 s with one, 1.46 s with four.
+    Index steps_before_jump = 1;
+    int first_jumps = 4, most_jumps = 64;  ///< in a row, each blocked by a bound, at first and at most
+    Index step_cost = 4;    ///< of a step for each variable, if a multiplication of a factorisation takes 1
+    Index most_free = 768;  ///< a larger system is not worth it: its cost grows with the cube
+    /// A kernel that is singular on the free variables is guarded by a ridge, the larger, the more often rounding won.
+    int attempts = 3;
+    double larger_ridge = 1e3;
+};
+
 /// Sequential minimal optimisation with second-order choice of the second variable (Fan, Chen and Lin 2005), on a block
 /// whose kernel is at hand, until the violation is at most `tolerance` or `max_iterations` steps were taken. One pass
 /// over the block updates the gradient and finds the first variable of the next step, a second pass finds its partner.
 /// With `blas`, when that takes long, jumps (`SmoJump`) are tried in between.
 template <class Real>
-SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas = nullptr);
+SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas = nullptr,
+              const SmoSettings& settings = {});
 
 }  // namespace polymargin

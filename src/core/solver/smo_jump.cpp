@@ -10,16 +10,6 @@
 #include "support/least_squares.hpp"
 
 namespace polymargin {
-namespace {
-
-/// A larger system is not worth it: its cost grows with the cube.
-constexpr Index kMostFree = 768;
-
-/// A kernel that is singular on the free variables is guarded by a ridge, the larger, the more often rounding won.
-constexpr int kAttempts = 3;
-constexpr double kLargerRidge = 1e3;
-
-}  // namespace
 
 template <class Real>
 typename SmoJump<Real>::Outcome SmoJump<Real>::operator()() {
@@ -37,7 +27,7 @@ bool SmoJump<Real>::find_free() {
         if (std::isinf(upper - lower)) return false;  // nothing would stop it short of losing all digits
         free_.push_back(t);
     }
-    return std::ssize(free_) >= 2 && std::ssize(free_) <= kMostFree;
+    return std::ssize(free_) >= 2 && std::ssize(free_) <= settings_.most_free;
 }
 
 /// Solve for the step. All bounds being finite, one that is too long does no harm: it ends at one of them.
@@ -56,7 +46,7 @@ bool SmoJump<Real>::find_step() {
         right[a] = f_p - block_.f.data()[free_[a]];
     }
     double ridge = largest * static_cast<double>(m) * std::numeric_limits<Real>::epsilon();
-    for (int attempt = 0; attempt < kAttempts; ++attempt, ridge *= kLargerRidge) {
+    for (int attempt = 0; attempt < settings_.attempts; ++attempt, ridge *= settings_.larger_ridge) {
         std::vector<double> guarded = matrix;
         for (Index a = 0; a < m; ++a) guarded[a * m + a] += ridge;
         step_ = solve_definite(blas_, std::move(guarded), right);

@@ -18,7 +18,8 @@ class SmoJump {
   public:
     enum class Outcome { arrived, blocked, impossible };
 
-    SmoJump(SmoBlock<Real>& block, const Blas& blas) : block_(block), blas_(blas) {}
+    SmoJump(SmoBlock<Real>& block, const Blas& blas, const SmoSettings& settings = {})
+        : block_(block), blas_(blas), settings_(settings) {}
 
     /// Go, or as far as the first bound, where that variable then is. Impossible: too few variables are free, or so
     /// many that a system of them is not worth it, or one has no bound, or the kernel is not positive definite on them.
@@ -38,6 +39,7 @@ class SmoJump {
 
     SmoBlock<Real>& block_;
     const Blas& blas_;
+    SmoSettings settings_;
     std::vector<Index> free_;
     std::vector<double> step_;    // of the free variables
     std::vector<double> change_;  // that it makes to the gradient
