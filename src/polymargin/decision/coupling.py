@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from polymargin.models import KernelModel, pair_list
-from polymargin.models.declared import attributes, declarations, declare, defects
-from polymargin.models.kernel_model import Value
+from polymargin.models.declared import Value, attributes, declarations, declare, defects
 from polymargin.models.settled import near_zero, precisions
 from polymargin.support.numeric import Floats, Ints, Matrix
 from polymargin.support.threads import one_blas_thread

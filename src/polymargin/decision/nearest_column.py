@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from polymargin.decision.votes import pair_values
 from polymargin.models import KernelModel, pair_index, pair_list
-from polymargin.models.declared import attributes, declarations, declare, defects
-from polymargin.models.kernel_model import Value
+from polymargin.models.declared import Value, attributes, declarations, declare, defects
 from polymargin.models.settled import near_zero, precisions
 from polymargin.support.numeric import Floats, Ints, Matrix
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -120,6 +120,27 @@ def frozen(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class Value:
+    """A frozen dataclass whose declared arrays cannot be written to; copies are the value itself."""
+
+    def __post_init__(self) -> None:
+        for name in array_fields(type(self)):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        Value.__post_init__(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 def defects(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn.utils.extmath import row_norms
 
 from polymargin.kernels import Kernel
 from polymargin.kernels.ordered import kernel_rows, ordered_products, ordered_sums
-from polymargin.models.declared import array_fields, attributes, declarations, declare, defects, frozen
+from polymargin.models.declared import Value, attributes, declarations, declare, defects
 from polymargin.models.layout import Block, Counts, PairLayout, ScoreLayout
 from polymargin.models.prepared import ErrorBound, PreparedScorer, error_bounds, prepare, score_masses
 from polymargin.support.blocks import row_blocks
@@ -22,27 +22,6 @@ from polymargin.support.numeric import Bools, Floats, Ints, Matrix
 
 SMALL = 1024  # support vectors up to which the core scores in double precision
 _CACHED_VALUES = 1 << 18  # kernel values that are read at once
-
-
-class Value:
-    """A frozen dataclass whose declared arrays cannot be written to; copies are the value itself."""
-
-    def __post_init__(self) -> None:
-        for name in array_fields(type(self)):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        Value.__post_init__(self)
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from polymargin.models.declared import attributes, declarations, declare, defects
-from polymargin.models.kernel_model import Value
+from polymargin.models.declared import Value, attributes, declarations, declare, defects
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import partial
 from numbers import Real
 from operator import call
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -23,10 +22,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
-from polymargin.kernels import Kernel, SharedKernel, uses_gamma
+from polymargin.kernels import SharedKernel
 from polymargin.selection.evaluation import Evaluation, Fold, in_threads
-from polymargin.selection.kernel_matrices import BLOCK_BYTES, KernelMatrices
 from polymargin.selection.plan import KernelGroup, Plan, Series, plan
+from polymargin.selection.preparation import KernelUse, Prepared, kernel_of, prepared_folds
 from polymargin.selection.scoreboard import Scoreboard
 from polymargin.support.callbacks import SearchTasks, with_callbacks
 from polymargin.support.examples import Matrix, checked_examples
@@ -300,7 +299,7 @@ class KernelSearchCV(GridSearchCV):
             evaluation,
             ordered,
             labels[order],
-            _folds(splits, labels, np.argsort(order), evaluation, X),
+            prepared_folds(splits, labels, np.argsort(order), evaluation, X),
             evaluation.fit_parameters(X, order),
             rows,
             threads=thread_count(self.n_jobs),
@@ -373,7 +372,7 @@ class KernelSearchCV(GridSearchCV):
     def _evaluate_path(self, X: Matrix, group: KernelGroup, evaluation: Evaluation, threads: int, fold: Fold) -> None:
         """Evaluate the candidates of a group without a kernel matrix."""
         X_train, X_test = X[fold.train], X[fold.test]
-        kernel = _kernel_of(group.machine, X_train, fold.fit_params.get("sample_weight"))
+        kernel = kernel_of(group.machine, X_train, fold.fit_params.get("sample_weight"))
         for series in group.series:
             machine = clone(series.machine).set_params(n_jobs=threads, verbose=0, warm_start=True)
             evaluation.run(series, fold, machine, X_train, X_test, kernel)
@@ -394,115 +393,3 @@ def _check_names(estimator: Any, candidates: list[dict[str, Any]]) -> None:
                 near = [k for k in known if k.rpartition("__")[2] == last] or get_close_matches(name, known, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise ValueError(f"param_grid has {name!r}, which {type(estimator).__name__} has not{hint}")
-
-
-@dataclass(frozen=True)
-class KernelUse:
-    """A kernel with the candidates that have it and the folds on which they do: all, or one if gamma depends on it."""
-
-    group: KernelGroup
-    kernel: Kernel
-    folds: list[Fold]
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """All that a search needs, checked and divided, and the memory that it may take: known before any work."""
-
-    plan: Plan
-    X: Any
-    y: Any
-    params: dict[str, Any]
-    splits: list[Any]
-    refit_metric: str
-    evaluation: Evaluation
-    ordered: Any  # examples in the order in which kernel matrices have them
-    ordered_y: NDArray[Any]
-    folds: list[Fold]
-    fit_params: dict[str, Any]
-    rows: Matrix | None  # the examples as machines get them, None if there are steps before
-    threads: int
-
-    @cached_property
-    def matrices_at_once(self) -> int:
-        """How many kernel matrices there may be at a time; 0 if not one fits."""
-        matrix_bytes = self._matrix_bytes
-        return self.plan.matrices_at_once(matrix_bytes, max(1, BLOCK_BYTES // max(1, matrix_bytes)), self.threads)
-
-    @cached_property
-    def _matrix_bytes(self) -> int:
-        """The memory of a kernel matrix, at most: values may be in single precision, which steps before hide."""
-        n = len(self.ordered_y)
-        if self.rows is None:
-            return 8 * n**2 if any(group.needs_kernel(n) for group in self.plan.groups) else 0
-        return 0 if self._family is None else self._family.matrix_bytes
-
-    @cached_property
-    def _family(self) -> KernelMatrices | None:
-        """What computes the matrices where all folds have the same examples, if any are needed."""
-        uses = self.uses(self.rows, self.folds)
-        return self._matrices(self.rows, uses) if uses else None
-
-    def too_large(self) -> str:
-        """Return why kernel matrices cannot be shared."""
-        needed = self._matrix_bytes * (2 + self.threads)
-        return (
-            f"kernel matrices of {len(self.ordered_y)} examples take {needed / 1e6:.0f} MB, more than "
-            f"cache_size={self.plan.smallest_cache()} allows"
-        )
-
-    def views(self) -> Iterator[tuple[Matrix, list[Fold]]]:
-        """Yield the examples as machines get to see them: once for all folds, or with steps before them for each."""
-        if self.rows is not None:
-            yield self.rows, self.folds
-            return
-        machine = clone(self.plan.groups[0].machine)
-        for fold in self.folds:
-            steps = clone(self.plan.steps).fit(_safe_indexing(self.ordered, fold.train), fold.y_train)
-            transformed = steps.transform(self.ordered)
-            yield checked_examples(machine, transformed, self.ordered_y, reset=True)[0], [fold]
-
-    def uses(self, rows: Matrix, folds: list[Fold]) -> list[KernelUse]:
-        """Return the kernels that are trained on."""
-        groups = [group for group in self.plan.groups if group.needs_kernel(rows.shape[0])]
-        return [use for group in groups for use in _by_kernel(group, rows, folds)]
-
-    def family(self, rows: Matrix, uses: list[KernelUse]) -> KernelMatrices:
-        """Return what computes the matrices of all kernels."""
-        return self._family if rows is self.rows and self._family is not None else self._matrices(rows, uses)
-
-    def _matrices(self, rows: Matrix, uses: list[KernelUse]) -> KernelMatrices:
-        exact = [(use.kernel, *use.group.exactness(self.ordered_y, self.fit_params)) for use in uses]
-        return KernelMatrices(rows, exact, self.threads)
-
-
-def _folds(splits: list[Any], y: NDArray[Any], place: NDArray[np.int64], evaluation: Evaluation, X: Any) -> list[Fold]:
-    """Return the folds, their examples numbered as in the kernel matrices."""
-    with_train = evaluation.with_train_score
-    return [
-        Fold(
-            number,
-            place[train],
-            place[test],
-            y[train],
-            y[test],
-            evaluation.fit_parameters(X, train),
-            evaluation.score_parameters(X, test),
-            evaluation.score_parameters(X, train) if with_train else {},
-        )
-        for number, (train, test) in enumerate(splits)
-    ]
-
-
-def _kernel_of(machine: Any, X: Matrix, weight: Any) -> Kernel:
-    """Return the kernel of a machine on some training examples."""
-    return Kernel.resolved(machine.kernel, machine.gamma, machine.coef0, machine.degree, X, weight)
-
-
-def _by_kernel(group: KernelGroup, rows: Matrix, folds: list[Fold]) -> Iterator[KernelUse]:
-    """Yield the kernel of a group with the folds that have it: all, unless gamma depends on the training part."""
-    machine = group.machine
-    own = isinstance(machine.gamma, str) and uses_gamma(machine.kernel)
-    for part in [[fold] for fold in folds] if own else [folds]:
-        weight = part[0].fit_params.get("sample_weight") if own else None
-        yield KernelUse(group, _kernel_of(machine, rows[part[0].train] if own else rows, weight), part)
