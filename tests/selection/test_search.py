@@ -474,3 +474,22 @@ def test_the_grid_of_hsu_and_lin():
     assert [len(values) for values in grid.values()] == [15, 15]
     assert (grid["C"][0], grid["C"][-1]) == (0.25, 4096)
     assert (grid["gamma"][0], grid["gamma"][-1]) == (2**-10, 16)
+
+
+def test_the_smallest_cache_of_any_candidate_decides_before_any_fit(monkeypatch):
+    X, y = overlapping(n=200)
+    monkeypatch.setattr(CostFamily, "decided", lambda *_: pytest.fail("it began"))
+    monkeypatch.setattr("polymargin.selection.evaluation.fit_prepared", lambda *_: pytest.fail("it began"))
+    grid = {"C": [1.0, 2.0], "cache_size": [500, 0.05]}
+    with pytest.warns(UserWarning, match=r"one by one: kernel matrices of 200 examples take .* cache_size=0.05 allows"):
+        search = KernelSearchCV(OneVsOneSVC(), grid, cv=2).fit(X, y)
+    assert not search.shared_
+
+
+def test_what_scores_a_machine_does_not_change_it():
+    X, y = overlapping(n=200)
+    machine = OneVsOneSVC(decision="dag").fit(X, y)
+    before = dict(vars(machine))
+    predicted = machine.predict_by("votes", X)
+    np.testing.assert_array_equal(predicted, OneVsOneSVC().fit(X, y).predict(X))
+    assert {name: id(value) for name, value in vars(machine).items()} == {n: id(v) for n, v in before.items()}
