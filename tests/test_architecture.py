@@ -101,6 +101,30 @@ def test_headers_are_short(path):
     assert len(path.read_text().splitlines()) <= 400
 
 
+def functions_of(path):
+    """Yield the first line and the length of each function of a C++ file, by its braces."""
+    depth, begin, outside = 0, None, 0
+    head = re.compile(r"\)\s*(const|noexcept|override|requires[^{]*|->[\w:<>&\s]+)*\s*(:\s.*)?\{\s*$")
+    statement = re.compile(r"\s*(if|for|while|switch|else|do|namespace|struct|class|\})")
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        code = re.sub(r'//.*|"(\\.|[^"])*"', "", line)
+        if begin is None and head.search(code) and not statement.match(code) and "[" not in code:
+            begin, outside = number, depth
+        depth += code.count("{") - code.count("}")
+        if begin is not None and depth <= outside:
+            yield begin, number - begin + 1
+            begin = None
+
+
+@pytest.mark.parametrize("path", relative(CORE_FILES + BINDING_FILES))
+def test_functions_are_short(path):
+    assert not [(line, length) for line, length in functions_of(path) if length > 60]
+
+
+def test_functions_are_found():
+    assert sum(1 for path in CORE_FILES for _ in functions_of(path)) > 400
+
+
 @pytest.mark.parametrize("path", relative(BINDING_FILES))
 def test_binding_files_are_short(path):
     assert len(path.read_text().splitlines()) < 200

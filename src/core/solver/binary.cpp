@@ -182,76 +182,108 @@ std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bo
     return jobs.take_results();
 }
 
+/// Some problems at a time, which advance a round after the other on the rows that the store computes for all of them.
 template <class Real>
-std::vector<BinaryResult> solve_side_by_side(Jobs jobs, std::span<const double> cost_bounds, GramStore<Real>& store,
-                                             const BinarySettings& settings, Control& control,
-                                             std::span<const BinaryStart> starts) {
-    const Index total = jobs.size();
-    const auto [in_flight, capacity] = plan(jobs, settings, store);
+class SideBySide {
+  public:
+    SideBySide(Jobs jobs, std::span<const double> cost_bounds, GramStore<Real>& store, const BinarySettings& settings,
+               Control& control, std::span<const BinaryStart> starts)
+        : jobs_(std::move(jobs)),
+          cost_bounds_(cost_bounds),
+          store_(store),
+          settings_(settings),
+          control_(control),
+          starts_(starts),
+          plan_(plan(jobs_, settings, store)) {}
+
+    std::vector<BinaryResult> run() {
+        while (done_ < jobs_.size()) {
+            while (next_ < jobs_.size() && std::ssize(active_) < plan_.in_flight) open_next();
+            // The largest first: when threads share few problems, the small ones fill the gaps at the end.
+            std::stable_sort(active_.begin(), active_.end(), [&](const Active& a, const Active& b) {
+                return jobs_.problem(a.job).size() > jobs_.problem(b.job).size();
+            });
+            advance();
+            close_finished();
+        }
+        return jobs_.take_results();
+    }
+
+  private:
     struct Active {
         Index job;
         std::unique_ptr<BinaryTask<Real>> task;
     };
-    std::vector<Active> active;
-    std::vector<SmoBlock<Real>> spare_blocks;  // large, so they go from problem to problem
-    Index next = 0, done = 0, past_iterations = 0;
-    const auto for_unfinished = [&](auto&& work) {
-        store.pool().for_each(static_cast<Index>(active.size()), [&](Index i) {
-            if (!active[i].task->finished()) work(*active[i].task);
-        });
-    };
-    while (done < total) {
-        while (next < total && static_cast<Index>(active.size()) < in_flight) {
-            SmoBlock<Real> block;
-            if (!spare_blocks.empty()) {
-                block = std::move(spare_blocks.back());
-                spare_blocks.pop_back();
-            }
-            auto task = std::make_unique<BinaryTask<Real>>(jobs.problem(next), jobs.segments(next), cost_bounds,
-                                                           jobs.path(next), settings, capacity, std::move(block));
-            task->open_tables([&](Range a, Range b) { return a == b ? store.shared(a) : store.open(a, b); });
-            if (!starts.empty()) task->start_from(starts[next]);
-            task->choose();
-            active.push_back({next++, std::move(task)});
+
+    void open_next() {
+        SmoBlock<Real> block;
+        if (!spare_blocks_.empty()) {
+            block = std::move(spare_blocks_.back());
+            spare_blocks_.pop_back();
         }
-        // The largest first: when threads share few problems, the small ones fill the gaps at the end.
-        std::stable_sort(active.begin(), active.end(), [&](const Active& a, const Active& b) {
-            return jobs.problem(a.job).size() > jobs.problem(b.job).size();
+        auto task = std::make_unique<BinaryTask<Real>>(jobs_.problem(next_), jobs_.segments(next_), cost_bounds_,
+                                                       jobs_.path(next_), settings_, plan_.capacity, std::move(block));
+        task->open_tables([&](Range a, Range b) { return a == b ? store_.shared(a) : store_.open(a, b); });
+        if (!starts_.empty()) task->start_from(starts_[next_]);
+        task->choose();
+        active_.push_back({next_++, std::move(task)});
+    }
+
+    template <class Work>
+    void for_unfinished(Work&& work) {
+        store_.pool().for_each(std::ssize(active_), [&](Index i) {
+            if (!active_[i].task->finished()) work(*active_[i].task);
         });
-        for (auto& [job, task] : active) {
+    }
+
+    /// Compute the rows that are asked for, and go on.
+    void advance() {
+        for (auto& [job, task] : active_) {
             if (task->finished()) continue;
             task->request_rows(
-                [&](const Table<Real>& table, std::span<const Index> rows) { store.request(table, rows); });
+                [&](const Table<Real>& table, std::span<const Index> rows) { store_.request(table, rows); });
         }
-        if (store.fulfil()) {
-            // A problem goes on alone as long as the rows that it wants are there.
-            for_unfinished([&](BinaryTask<Real>& task) {
-                do {
-                    task.advance();
-                    if (!task.finished()) task.choose();
-                } while (!task.finished() && task.has_rows() && !control.stop_requested());
-            });
-        } else {
-            for_unfinished([&](BinaryTask<Real>& task) { task.stop(stop_reason(control)); });
+        if (!store_.fulfil()) {
+            return for_unfinished([&](BinaryTask<Real>& task) { task.stop(stop_reason(control_)); });
         }
-        Progress progress{.done = done, .total = total, .iterations = past_iterations, .violation = 0.0};
-        for (auto& [job, task] : active) {
+        // A problem goes on alone as long as the rows that it wants are there.
+        for_unfinished([&](BinaryTask<Real>& task) {
+            do {
+                task.advance();
+                if (!task.finished()) task.choose();
+            } while (!task.finished() && task.has_rows() && !control_.stop_requested());
+        });
+    }
+
+    void close_finished() {
+        Progress progress{.done = done_, .total = jobs_.size(), .iterations = past_iterations_, .violation = 0.0};
+        for (auto& [job, task] : active_) {
             progress.iterations += task->iterations();
             progress.violation = std::max(progress.violation, task->violation_size());
             if (!task->finished()) continue;
-            task->close_tables(store);
-            past_iterations += task->iterations();
-            jobs.keep(task->take_results(), job);
-            spare_blocks.push_back(task->take_block());
+            task->close_tables(store_);
+            past_iterations_ += task->iterations();
+            jobs_.keep(task->take_results(), job);
+            spare_blocks_.push_back(task->take_block());
             task.reset();
-            ++done;
+            ++done_;
         }
-        std::erase_if(active, [](const Active& entry) { return entry.task == nullptr; });
-        progress.done = done;
-        control.report(progress);
+        std::erase_if(active_, [](const Active& entry) { return entry.task == nullptr; });
+        progress.done = done_;
+        control_.report(progress);
     }
-    return jobs.take_results();
-}
+
+    Jobs jobs_;
+    std::span<const double> cost_bounds_;
+    GramStore<Real>& store_;
+    const BinarySettings& settings_;
+    Control& control_;
+    std::span<const BinaryStart> starts_;
+    Plan plan_;
+    std::vector<Active> active_;
+    std::vector<SmoBlock<Real>> spare_blocks_;  // large, so they go from problem to problem
+    Index next_ = 0, done_ = 0, past_iterations_ = 0;
+};
 
 }  // namespace
 
@@ -262,8 +294,11 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
     BinarySettings settings = requested;
     if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
     const auto segments = segments_of(problems, store.size());
-    const auto solve = independent<Real>(segments, store) ? solve_apart<Real> : solve_side_by_side<Real>;
-    return solve(Jobs(problems, segments, settings.paths), cost_bounds, store, settings, control, starts);
+    Jobs jobs(problems, segments, settings.paths);
+    if (independent<Real>(segments, store)) {
+        return solve_apart<Real>(std::move(jobs), cost_bounds, store, settings, control, starts);
+    }
+    return SideBySide<Real>(std::move(jobs), cost_bounds, store, settings, control, starts).run();
 }
 
 template std::vector<BinaryResult> solve_binary<float>(std::span<const BinaryProblem>, std::span<const double>,
