@@ -121,7 +121,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from polymargin.decision import PAIR_DECISIONS, pair_list, pair_values
-from polymargin.decision.votes import pair_decision_function, second_of_two
+from polymargin.decision.voting import pair_decision_function, second_of_two
 
 
 @dataclass(frozen=True, eq=False)

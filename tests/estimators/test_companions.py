@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_methods_sample_order_invariance, check_methods_subset_invariance
 
-import polymargin.decision.votes  # noqa: F401 - the function of that name hides the module
+import polymargin.decision.voting  # noqa: F401 - the function of that name hides the module
 from polymargin import (
     CrammerSingerSVC,
     LinearProgramSVC,
@@ -122,7 +122,7 @@ def test_scikit_learns_checks_with_kernel_values(name, check):
 
 @pytest.mark.parametrize("name", ["votes", "one-vs-rest", "crammer-singer", "weston-watkins"])
 def test_without_a_second_look_labels_would_depend_on_the_other_rows(name, monkeypatch):
-    for module in (largest_score, sys.modules["polymargin.decision.votes"]):
+    for module in (largest_score, sys.modules["polymargin.decision.voting"]):
         monkeypatch.setattr(
             module, "settled_scores", lambda model, X, threads, *_, **__: model.raw_scores(X, threads)[0]
         )

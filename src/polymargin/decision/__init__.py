@@ -1,26 +1,75 @@
 """How scores become a class."""
 
-from polymargin.decision.coupling import (
-    Coupling,
-    PairProbabilities,
-    Sigmoids,
-    couple,
-    fit_sigmoids,
-    fitted_probabilities,
-)
-from polymargin.decision.elimination import Elimination, adag, dag
-from polymargin.decision.largest_score import LargestScore
-from polymargin.decision.nearest_column import (
-    ColumnDistances,
-    DecisionMatrix,
-    NearestColumn,
-    column_scores,
-    pair_answers,
-)
-from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
-from polymargin.decision.rule import PAIR_DECISIONS, DecisionRule
-from polymargin.decision.votes import Votes, for_first_at_zero, is_decided, pair_values, vote_scores, votes
+from typing import TYPE_CHECKING
+
 from polymargin.models import pair_index, pair_list
+from polymargin.support.lazy import loaded_from
+
+if TYPE_CHECKING:
+    from polymargin.decision.coupling import (
+        Coupling,
+        PairProbabilities,
+        Sigmoids,
+        couple,
+        fit_sigmoids,
+        fitted_probabilities,
+    )
+    from polymargin.decision.elimination import Elimination, adag, dag
+    from polymargin.decision.largest_score import LargestScore
+    from polymargin.decision.nearest_column import (
+        ColumnDistances,
+        DecisionMatrix,
+        NearestColumn,
+        column_scores,
+        pair_answers,
+    )
+    from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
+    from polymargin.decision.rule import PAIR_DECISIONS, DecisionRule
+    from polymargin.decision.voting import Votes, for_first_at_zero, is_decided, pair_values, vote_scores, votes
+
+__getattr__, __dir__ = loaded_from(
+    __name__,
+    {
+        "coupling": (
+            "Coupling",
+            "PairProbabilities",
+            "Sigmoids",
+            "couple",
+            "fit_sigmoids",
+            "fitted_probabilities",
+        ),
+        "elimination": (
+            "Elimination",
+            "adag",
+            "dag",
+        ),
+        "largest_score": ("LargestScore",),
+        "nearest_column": (
+            "ColumnDistances",
+            "DecisionMatrix",
+            "NearestColumn",
+            "column_scores",
+            "pair_answers",
+        ),
+        "probabilities": (
+            "log_probabilities",
+            "normalized_probabilities",
+            "softmax_probabilities",
+        ),
+        "rule": (
+            "DecisionRule",
+            "PAIR_DECISIONS",
+        ),
+        "voting": (
+            "Votes",
+            "for_first_at_zero",
+            "is_decided",
+            "pair_values",
+            "vote_scores",
+            "votes",
+        ),
+    },
+)
 
 __all__ = [
     "PAIR_DECISIONS",

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.decision.votes import pair_decision_function, pair_values, second_of_two
+from polymargin.decision.voting import pair_decision_function, pair_values, second_of_two
 from polymargin.models import KernelModel, pair_index
 from polymargin.support.numeric import Floats, Ints, Matrix
 

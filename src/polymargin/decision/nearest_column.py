@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.decision.votes import pair_values
+from polymargin.decision.voting import pair_values
 from polymargin.models import KernelModel, pair_index, pair_list
 from polymargin.models.declared import Value, attributes, declarations, declare, defects
 from polymargin.models.settled import near_zero, precisions

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from polymargin.decision.coupling import Coupling, Sigmoids
 from polymargin.decision.elimination import Elimination
-from polymargin.decision.votes import Votes
+from polymargin.decision.voting import Votes
 from polymargin.models import KernelModel, PairLayout
 from polymargin.support.numeric import Floats, Ints, Matrix
 

@@ -2,23 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from polymargin.estimators.crammer_singer import CrammerSingerSVC
-from polymargin.estimators.one_vs_one import OneVsOneSVC
-from polymargin.estimators.one_vs_rest import OneVsRestSVC
-from polymargin.estimators.weston_watkins import WestonWatkinsSVC
-from polymargin.support.lazy import loaded_when_asked
+from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
+    from polymargin.estimators.crammer_singer import CrammerSingerSVC
     from polymargin.estimators.linear_program import LinearProgramSVC
+    from polymargin.estimators.one_vs_one import OneVsOneSVC
+    from polymargin.estimators.one_vs_rest import OneVsRestSVC
     from polymargin.estimators.softmax import SoftmaxSVC
     from polymargin.estimators.uncertainty import UncertaintySVC
+    from polymargin.estimators.weston_watkins import WestonWatkinsSVC
 
-__getattr__, __dir__ = loaded_when_asked(
+__getattr__, __dir__ = loaded_from(
     __name__,
     {
-        "LinearProgramSVC": "polymargin.estimators.linear_program",
-        "SoftmaxSVC": "polymargin.estimators.softmax",
-        "UncertaintySVC": "polymargin.estimators.uncertainty",
+        "crammer_singer": ("CrammerSingerSVC",),
+        "linear_program": ("LinearProgramSVC",),
+        "one_vs_one": ("OneVsOneSVC",),
+        "one_vs_rest": ("OneVsRestSVC",),
+        "softmax": ("SoftmaxSVC",),
+        "uncertainty": ("UncertaintySVC",),
+        "weston_watkins": ("WestonWatkinsSVC",),
     },
 )
 

@@ -2,27 +2,59 @@
 
 from typing import TYPE_CHECKING
 
-from polymargin.formulations.family import CostFamily, Division
-from polymargin.formulations.formulation import Formulation, PairsSolution, RunOptions, Solution
-from polymargin.formulations.joint import Joint
-from polymargin.formulations.linear import LINEAR_SOLVERS, Heuristics
-from polymargin.formulations.one_vs_rest import OneVsRest
-from polymargin.formulations.pairs import Pairs
-from polymargin.formulations.training_set import TrainingSet, checked_weights, training_set
-from polymargin.support.lazy import loaded_when_asked
+from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
     from polymargin.formulations.chosen_pairs import ChosenPairs, ChosenPairsOutcome, ChosenPairsSolution
+    from polymargin.formulations.family import CostFamily, Division
+    from polymargin.formulations.formulation import Formulation, PairsSolution, RunOptions, Solution
+    from polymargin.formulations.joint import Joint
+    from polymargin.formulations.linear import LINEAR_SOLVERS, Heuristics
     from polymargin.formulations.linear_program import LinearProgram, LinearProgramOutcome
+    from polymargin.formulations.one_vs_rest import OneVsRest
+    from polymargin.formulations.pairs import Pairs
     from polymargin.formulations.primal_softmax import PrimalOutcome, PrimalSoftmax
+    from polymargin.formulations.training import TrainingSet, checked_weights, training_set
 
-_LAZY = {
-    "chosen_pairs": ("ChosenPairs", "ChosenPairsOutcome", "ChosenPairsSolution"),
-    "linear_program": ("LinearProgram", "LinearProgramOutcome"),
-    "primal_softmax": ("PrimalOutcome", "PrimalSoftmax"),
-}
-__getattr__, __dir__ = loaded_when_asked(
-    __name__, {name: f"{__name__}.{module}" for module, names in _LAZY.items() for name in names}
+__getattr__, __dir__ = loaded_from(
+    __name__,
+    {
+        "chosen_pairs": (
+            "ChosenPairs",
+            "ChosenPairsOutcome",
+            "ChosenPairsSolution",
+        ),
+        "family": (
+            "CostFamily",
+            "Division",
+        ),
+        "formulation": (
+            "Formulation",
+            "PairsSolution",
+            "RunOptions",
+            "Solution",
+        ),
+        "joint": ("Joint",),
+        "linear": (
+            "Heuristics",
+            "LINEAR_SOLVERS",
+        ),
+        "linear_program": (
+            "LinearProgram",
+            "LinearProgramOutcome",
+        ),
+        "one_vs_rest": ("OneVsRest",),
+        "pairs": ("Pairs",),
+        "primal_softmax": (
+            "PrimalOutcome",
+            "PrimalSoftmax",
+        ),
+        "training": (
+            "TrainingSet",
+            "checked_weights",
+            "training_set",
+        ),
+    },
 )
 
 __all__ = [

@@ -24,7 +24,7 @@ from polymargin.formulations.formulation import (
     refuse_inseparable,
     stop_reason,
 )
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import KernelModel, ScoreLayout
 from polymargin.support.numeric import Floats, Ints

@@ -23,7 +23,7 @@ from polymargin.formulations.formulation import (
     stop_reason,
 )
 from polymargin.formulations.pairs import pair_problems
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel, KernelSession
 from polymargin.models import KernelModel, Outcome, PairLayout, pair_list
 from polymargin.models.declared import declare

@@ -10,7 +10,7 @@ from joblib import hash as hash_of
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.support.examples import Matrix
 from polymargin.support.numeric import Ints
 

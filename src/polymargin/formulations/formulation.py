@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polymargin import _core
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import KernelModel, Outcome, ScoreLayout
 from polymargin.support.memory import budget_bytes

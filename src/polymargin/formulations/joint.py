@@ -16,7 +16,7 @@ from polymargin.formulations.linear import (
     row_start,
     solve_linear,
 )
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import JointLoss
 from polymargin.models import ClassLayout, KernelModel

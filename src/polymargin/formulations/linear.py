@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from polymargin import _core
 from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, previous_examples
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import JointLoss, LinearLoss
 from polymargin.models import ClassLayout, KernelModel, LinearModel

@@ -15,7 +15,7 @@ from polymargin.formulations.formulation import (
     previous_examples,
     refuse_inseparable,
 )
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel, KernelSession
 from polymargin.models import ClassLayout, KernelModel, Outcome
 from polymargin.models.declared import declare

@@ -13,7 +13,7 @@ from polymargin.formulations.binary import signed_ranges, solve_binary
 from polymargin.formulations.family import CostFamily
 from polymargin.formulations.formulation import RunOptions, Solution
 from polymargin.formulations.linear import SEQUENTIAL_DUAL, Heuristics, LinearTask, chosen_solver, solve_linear
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import OneVsRest as OneVsRestLoss
 from polymargin.models import ClassLayout

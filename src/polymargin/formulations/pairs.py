@@ -12,7 +12,7 @@ from polymargin.formulations.binary import signed_ranges, solve_binary
 from polymargin.formulations.family import CostFamily
 from polymargin.formulations.folds import folds_of
 from polymargin.formulations.formulation import PairsSolution, RunOptions
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import PairLayout, all_pairs
 from polymargin.support.numeric import Ints

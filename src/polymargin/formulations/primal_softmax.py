@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from polymargin.features.basis import Basis, Examples, chosen_points, incomplete_cholesky, kernel_pca, subset
 from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, previous_examples
-from polymargin.formulations.training_set import TrainingSet
+from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import ClassLayout, KernelModel, LinearModel, Outcome
 from polymargin.models.declared import declare

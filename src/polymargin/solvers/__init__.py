@@ -6,7 +6,7 @@ Each takes arrays, what it asks for besides as a protocol, and :class:`Limits`, 
 from typing import TYPE_CHECKING
 
 from polymargin.solvers.limits import Limits, Progress, Status
-from polymargin.support.lazy import loaded_when_asked
+from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
     from polymargin.solvers.cutting_plane import (
@@ -36,9 +36,7 @@ _MODULES = {
     "primal_newton": ("NewtonSettings", "NewtonResult", "minimize"),
     "primal_objective": ("Objective", "class_factor"),
 }
-__getattr__, __dir__ = loaded_when_asked(
-    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
-)
+__getattr__, __dir__ = loaded_from(__name__, _MODULES)
 
 __all__ = [
     "MARGIN",

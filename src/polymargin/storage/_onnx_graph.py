@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from polymargin import _core
 from polymargin.decision import pair_index, pair_list
 from polymargin.decision.coupling import LEAST
-from polymargin.decision.votes import for_first_at_zero
+from polymargin.decision.voting import for_first_at_zero
 from polymargin.estimators import OneVsOneSVC, SoftmaxSVC, UncertaintySVC
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.kernels import KERNELS, KernelEntry

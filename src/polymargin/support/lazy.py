@@ -30,3 +30,11 @@ def loaded_when_asked(
         return sorted({*own["__all__"], *modules, *(name for name in own if name.startswith("__"))})
 
     return get, names
+
+
+def loaded_from(
+    package: str, modules: Mapping[str, Collection[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the same for a package whose modules have some names each; no name is that of a module too."""
+    module_of = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    return loaded_when_asked(package, module_of)
