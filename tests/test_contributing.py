@@ -320,7 +320,11 @@ class RidgeSVC(MulticlassSVC):
         **MulticlassSVC._parameter_constraints,
         "strength": [Interval(Real, 0, None, closed="neither")],
     }
-    outcome_type = RidgeOutcome
+
+    @classmethod
+    def part_types(cls):
+        return super().part_types() | {"outcome_": RidgeOutcome}
+
     residual_: ClassVar[Fitted[float]] = Fitted()
 
     @property

@@ -121,7 +121,10 @@ class TaughtOutcome(Outcome):
 class PairsSVC(OneVsOneSVC):
     """A machine that keeps more, and says so in a line each."""
 
-    outcome_type = TaughtOutcome
+    @classmethod
+    def part_types(cls):
+        return super().part_types() | {"outcome_": TaughtOutcome}
+
     pairs_ = Fitted()
     shift_ = Fitted()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from polymargin.decision.coupling import Coupling, Sigmoids
-from polymargin.decision.elimination import Elimination
-from polymargin.decision.voting import Votes
-from polymargin.models import KernelModel, PairLayout
+from polymargin import decision
 from polymargin.support.numeric import Floats, Ints, Matrix
+
+if TYPE_CHECKING:
+    from polymargin.decision import Sigmoids
+    from polymargin.models import KernelModel, PairLayout
 
 
 class DecisionRule(Protocol):
@@ -31,14 +32,14 @@ class DecisionRule(Protocol):
 def _coupling(layout: PairLayout, class_order: Ints | None, sigmoids: Sigmoids | None) -> DecisionRule:
     if sigmoids is None:
         raise ValueError("pairs without sigmoids have no probabilities")
-    return Coupling(sigmoids, layout.n_classes, layout.sign, class_order)
+    return decision.Coupling(sigmoids, layout.n_classes, layout.sign, class_order)
 
 
-PairDecision = Callable[[PairLayout, Ints | None, Sigmoids | None], DecisionRule]
+PairDecision: TypeAlias = "Callable[[PairLayout, Ints | None, Sigmoids | None], DecisionRule]"
 PAIR_DECISIONS: dict[str, PairDecision] = {
-    "votes": lambda layout, class_order, _: Votes(layout.n_classes, class_order),
-    "dag": lambda layout, class_order, _: Elimination("dag", layout.n_classes, class_order),
-    "adag": lambda layout, class_order, _: Elimination("adag", layout.n_classes, class_order),
+    "votes": lambda layout, class_order, _: decision.Votes(layout.n_classes, class_order),
+    "dag": lambda layout, class_order, _: decision.Elimination("dag", layout.n_classes, class_order),
+    "adag": lambda layout, class_order, _: decision.Elimination("adag", layout.n_classes, class_order),
     "coupling": _coupling,
 }
 """How the answers of pairs become a class, by name: functions of the layout of the pairs, the order in which classes

@@ -17,12 +17,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.decision import DecisionRule
+from polymargin import decision, formulations, models
 from polymargin.estimators.declaration import Fitted, FittedPart
-from polymargin.estimators.fitting import fit_checked, warn_unless_converged
-from polymargin.formulations import Formulation, Solution, TrainingSet, checked_weights
 from polymargin.kernels import KERNEL_CONSTRAINTS, Kernel, KernelParameter, is_precomputed
-from polymargin.models import KernelModel, Outcome
 from polymargin.models.declared import Declared, defects
 from polymargin.support.callbacks import CallbackSupportMixin, with_callbacks
 from polymargin.support.examples import checked_examples
@@ -77,14 +74,9 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
-    outcome_type: ClassVar[type[Outcome]] = Outcome
-    """What ``outcome_`` is."""
-    decision_data_type: ClassVar[type | None] = None
-    """What ``decision_data_`` is, if there is any."""
-
     classes_: ClassVar[FittedPart[NDArray[Any]]] = FittedPart()
-    model_: ClassVar[FittedPart[KernelModel]] = FittedPart()
-    outcome_: ClassVar[FittedPart[Outcome]] = FittedPart()
+    model_: ClassVar[FittedPart[models.KernelModel]] = FittedPart()
+    outcome_: ClassVar[FittedPart[models.Outcome]] = FittedPart()
     decision_data_: ClassVar[FittedPart[Any]] = FittedPart()
     support_: ClassVar[Fitted[Ints]] = Fitted()
     support_vectors_: ClassVar[Fitted[Matrix]] = Fitted()
@@ -115,17 +107,28 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     # What an estimator says.
 
+    @classmethod
+    def part_types(cls) -> dict[str, type]:
+        """Return the types of what a fit leaves beside the model.
+
+        Returns
+        -------
+        dict of str to type
+            The types, by the names of the attributes.
+        """
+        return {"outcome_": models.Outcome}
+
     @property
     @abstractmethod
-    def formulation(self) -> Formulation:
+    def formulation(self) -> formulations.Formulation:
         """What is optimised, as the parameters say."""
 
     @property
     @abstractmethod
-    def decision_rule(self) -> DecisionRule:
+    def decision_rule(self) -> decision.DecisionRule:
         """How the scores of the fitted model become a class."""
 
-    def _fitted_decision(self, training: TrainingSet, solution: Solution) -> Any:
+    def _fitted_decision(self, training: formulations.TrainingSet, solution: formulations.Solution) -> Any:
         """Return what the decision is fitted to; None where there is nothing to fit.
 
         Parameters
@@ -163,11 +166,13 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : object
             The fitted machine. If the fit is interrupted or fails, the machine is as it was before.
         """
+        from polymargin.estimators.fitting import fit_checked, warn_unless_converged  # with all that is optimised
+
         started = time.perf_counter()
         with unchanged_on_error(self):
             X, y = checked_examples(self, X, y, reset=True)
             check_classification_targets(y)
-            weight = checked_weights(sample_weight, X)
+            weight = formulations.checked_weights(sample_weight, X)
             kernel = Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = fit_checked(self, X, y, weight, kernel, started)
         warn_unless_converged(self, solution)
@@ -262,5 +267,5 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             yield "n_features_in_", f"is not {model.n_features}, as the model has it"
         if self.outcome_.defect is not None:
             yield self.outcome_.defect
-        if self.decision_data_type is not None:
+        if "decision_data_" in self.part_types():
             yield from self.decision_data_.defects(model)

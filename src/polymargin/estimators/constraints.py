@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin.formulations import LINEAR_SOLVERS
+from polymargin.support.typing import LINEAR_SOLVERS
 
 BIAS: list[Any] = [StrOptions({"regularized", "free"}), None]
 JOINT_SOLVER: list[Any] = [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from polymargin.decision import LargestScore
+from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.formulations import Joint
-from polymargin.losses import CrammerSinger
 from polymargin.support.typing import Bias, Solver
 
 
@@ -71,11 +69,11 @@ class CrammerSingerSVC(MulticlassSVC):
     }
 
     @property
-    def formulation(self) -> Joint:
+    def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return Joint(CrammerSinger(), self.bias, self.solver)
+        return formulations.Joint(losses.CrammerSinger(), self.bias, self.solver)
 
     @property
-    def decision_rule(self) -> LargestScore:
+    def decision_rule(self) -> decision.LargestScore:
         """The largest score wins."""
-        return LargestScore()
+        return decision.LargestScore()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from polymargin.decision import LargestScore
+from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.declaration import Fitted, estimator
-from polymargin.formulations import LinearProgram, LinearProgramOutcome
-from polymargin.models import Outcome
 from polymargin.support.numeric import Floats, Ints
 
 
@@ -83,17 +81,26 @@ class LinearProgramSVC(MulticlassSVC):
     (True, True)
     """
 
-    outcome_type: ClassVar[type[Outcome]] = LinearProgramOutcome
-
     active_: ClassVar[Fitted[Ints]] = Fitted()
     multipliers_: ClassVar[Fitted[Floats]] = Fitted()
 
-    @property
-    def formulation(self) -> LinearProgram:
-        """What is optimised, with the constraints of the last solution to begin with."""
-        return LinearProgram(getattr(self, "active_", None))
+    @classmethod
+    def part_types(cls) -> dict[str, type]:
+        """Return the types of what a fit leaves beside the model.
+
+        Returns
+        -------
+        dict of str to type
+            The types, by the names of the attributes.
+        """
+        return {"outcome_": formulations.LinearProgramOutcome}
 
     @property
-    def decision_rule(self) -> LargestScore:
+    def formulation(self) -> formulations.LinearProgram:
+        """What is optimised, with the constraints of the last solution to begin with."""
+        return formulations.LinearProgram(getattr(self, "active_", None))
+
+    @property
+    def decision_rule(self) -> decision.LargestScore:
         """The largest score wins; the scores of two classes are not opposite numbers."""
-        return LargestScore(halved_difference=True)
+        return decision.LargestScore(halved_difference=True)

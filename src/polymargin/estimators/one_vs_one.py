@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polymargin.decision import (
-    PAIR_DECISIONS,
-    Coupling,
-    DecisionRule,
-    PairProbabilities,
-    fitted_probabilities,
-    log_probabilities,
-    pair_values,
-)
+from polymargin import decision as decisions
+from polymargin import formulations
+from polymargin.decision.rule import PAIR_DECISIONS
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.declaration import Fitted, estimator
-from polymargin.formulations import Pairs, PairsSolution, Solution, TrainingSet
-from polymargin.models import PairLayout
 from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
 from polymargin.support.typing import Decision
+
+if TYPE_CHECKING:
+    from polymargin.models import PairLayout
 
 
 def _couples(machine: Any) -> bool:
@@ -113,32 +108,40 @@ class OneVsOneSVC(MulticlassSVC):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
-        "decision": [StrOptions(set(PAIR_DECISIONS))],
+        "decision": [StrOptions(PAIR_DECISIONS.keys())],
     }
-    decision_data_type: ClassVar[type | None] = PairProbabilities
-
     probA_: ClassVar[Fitted[Floats]] = Fitted()  # noqa: N815 - LIBSVM's and scikit-learn's names
     probB_: ClassVar[Fitted[Floats]] = Fitted()  # noqa: N815
 
-    @property
-    def formulation(self) -> Pairs:
-        """What is optimised; probabilities are fitted to held-out values."""
-        return Pairs(held_out=self.decision == "coupling")
+    @classmethod
+    def part_types(cls) -> dict[str, type]:
+        """Return the types of what a fit leaves beside the model.
+
+        Returns
+        -------
+        dict of str to type
+            The types, by the names of the attributes.
+        """
+        return super().part_types() | {"decision_data_": decisions.PairProbabilities}
 
     @property
-    def decision_rule(self) -> DecisionRule:
+    def formulation(self) -> formulations.Pairs:
+        """What is optimised; probabilities are fitted to held-out values."""
+        return formulations.Pairs(held_out=self.decision == "coupling")
+
+    @property
+    def decision_rule(self) -> decisions.DecisionRule:
         """The way to decide that the parameter names."""
         return self._rule(self.decision)
 
-    def _rule(self, decision: str) -> DecisionRule:
+    def _rule(self, decision: str) -> decisions.DecisionRule:
         sigmoids = self.decision_data_.sigmoids
         if decision == "coupling" and sigmoids is None:
             raise NotFittedError(
                 f"this {type(self).__name__} was fitted without probabilities, and decision='coupling' was set "
                 "afterwards: fit it again with decision='coupling', or set back the decision that it was fitted with"
             )
-        layout = self.model_.layout
-        assert isinstance(layout, PairLayout)
+        layout = cast("PairLayout", self.model_.layout)
         return PAIR_DECISIONS[decision](layout, self.model_.class_order, sigmoids)
 
     def predict_by(self, decision: Decision, X: Any) -> NDArray[Any]:
@@ -159,12 +162,14 @@ class OneVsOneSVC(MulticlassSVC):
         X = self.checked_queries(X)
         return self.classes_[self._rule(decision).predict(self.model_, X, thread_count(self.n_jobs))]
 
-    def _fitted_decision(self, training: TrainingSet, solution: Solution) -> PairProbabilities:
+    def _fitted_decision(
+        self, training: formulations.TrainingSet, solution: formulations.Solution
+    ) -> decisions.PairProbabilities:
         """Return the sigmoids of the pairs, if probabilities are asked for."""
         if self.decision != "coupling":
-            return PairProbabilities()
-        assert isinstance(solution, PairsSolution)
-        return fitted_probabilities(solution.held_out, training.class_starts, training.weight)
+            return decisions.PairProbabilities()
+        assert isinstance(solution, formulations.PairsSolution)
+        return decisions.fitted_probabilities(solution.held_out, training.class_starts, training.weight)
 
     def decision_function(self, X: Any) -> Floats:
         """Return a score for each class; the largest is the class that ``predict`` gives.
@@ -218,7 +223,7 @@ class OneVsOneSVC(MulticlassSVC):
             pair.
         """
         X = self.checked_queries(X)
-        return self.model_.layout.sign * pair_values(self.model_, X, thread_count(self.n_jobs))
+        return self.model_.layout.sign * decisions.pair_values(self.model_, X, thread_count(self.n_jobs))
 
     @available_if(_couples)
     def predict_proba(self, X: Any) -> Floats:
@@ -237,7 +242,7 @@ class OneVsOneSVC(MulticlassSVC):
         """
         X = self.checked_queries(X)
         rule = self.decision_rule
-        assert isinstance(rule, Coupling)
+        assert isinstance(rule, decisions.Coupling)
         return rule.probabilities(self.model_, X, thread_count(self.n_jobs))
 
     @available_if(_couples)
@@ -254,4 +259,4 @@ class OneVsOneSVC(MulticlassSVC):
         ndarray of shape (n_samples, k)
             Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
         """
-        return log_probabilities(self.predict_proba(X))
+        return decisions.log_probabilities(self.predict_proba(X))

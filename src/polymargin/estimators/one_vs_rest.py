@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin.decision import LargestScore
+from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.constraints import BIAS
 from polymargin.estimators.declaration import estimator
-from polymargin.formulations import OneVsRest
 from polymargin.support.typing import Bias, BinarySolver
 
 
@@ -88,11 +87,11 @@ class OneVsRestSVC(MulticlassSVC):
     }
 
     @property
-    def formulation(self) -> OneVsRest:
+    def formulation(self) -> formulations.OneVsRest:
         """What is optimised, as the parameters say."""
-        return OneVsRest(self.bias, self.solver)
+        return formulations.OneVsRest(self.bias, self.solver)
 
     @property
-    def decision_rule(self) -> LargestScore:
+    def decision_rule(self) -> decision.LargestScore:
         """The largest score wins."""
-        return LargestScore()
+        return decision.LargestScore()

@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polymargin.decision import LargestScore, log_probabilities, normalized_probabilities, softmax_probabilities
+from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.constraints import BIAS
 from polymargin.estimators.declaration import Fitted, estimator
-from polymargin.formulations import PrimalOutcome, PrimalSoftmax
-from polymargin.models import Outcome
 from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
 from polymargin.support.typing import Bias, FeatureBasis, Strategy
@@ -148,19 +146,30 @@ class SoftmaxSVC(MulticlassSVC):
         "strategy": [StrOptions({"joint", "one-vs-rest"})],
         "bias": BIAS,
     }
-    outcome_type: ClassVar[type[Outcome]] = PrimalOutcome
-
     gradient_norm_: ClassVar[Fitted[float]] = Fitted()
 
-    @property
-    def formulation(self) -> PrimalSoftmax:
-        """What is optimised, as the parameters say."""
-        return PrimalSoftmax(self.aggregation, self.basis, self.rank, self.class_kernel, self.strategy, self.bias)
+    @classmethod
+    def part_types(cls) -> dict[str, type]:
+        """Return the types of what a fit leaves beside the model.
+
+        Returns
+        -------
+        dict of str to type
+            The types, by the names of the attributes.
+        """
+        return {"outcome_": formulations.PrimalOutcome}
 
     @property
-    def decision_rule(self) -> LargestScore:
+    def formulation(self) -> formulations.PrimalSoftmax:
+        """What is optimised, as the parameters say."""
+        return formulations.PrimalSoftmax(
+            self.aggregation, self.basis, self.rank, self.class_kernel, self.strategy, self.bias
+        )
+
+    @property
+    def decision_rule(self) -> decision.LargestScore:
         """The largest score wins."""
-        return LargestScore()
+        return decision.LargestScore()
 
     def predict_proba(self, X: Any) -> Floats:
         r"""Return probabilities of the classes.
@@ -185,7 +194,7 @@ class SoftmaxSVC(MulticlassSVC):
         X = self.checked_queries(X)
         scores = self.decision_rule.scores(self.model_, X, thread_count(self.n_jobs))
         joint = self.formulation.is_joint(scores.shape[1])
-        return softmax_probabilities(scores) if joint else normalized_probabilities(scores)
+        return decision.softmax_probabilities(scores) if joint else decision.normalized_probabilities(scores)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities of the classes.
@@ -200,4 +209,4 @@ class SoftmaxSVC(MulticlassSVC):
         ndarray of shape (n_samples, k)
             Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
         """
-        return log_probabilities(self.predict_proba(X))
+        return decision.log_probabilities(self.predict_proba(X))

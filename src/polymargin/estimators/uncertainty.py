@@ -7,11 +7,9 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from polymargin.decision import DecisionMatrix, NearestColumn, pair_values
+from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.declaration import Fitted, estimator
-from polymargin.formulations import ChosenPairs, ChosenPairsOutcome, ChosenPairsSolution, Solution, TrainingSet
-from polymargin.models import Outcome
 from polymargin.support.numeric import Floats, Ints
 from polymargin.support.threads import thread_count
 from polymargin.support.typing import Answers
@@ -112,26 +110,36 @@ class UncertaintySVC(MulticlassSVC):
         "probe_size": [Interval(Integral, 1, None, closed="left")],
         "answers": [StrOptions({"signs", "margins"})],
     }
-    outcome_type: ClassVar[type[Outcome]] = ChosenPairsOutcome
-    decision_data_type: ClassVar[type | None] = DecisionMatrix
-
     pairs_: ClassVar[Fitted[Ints]] = Fitted()
     decision_matrix_: ClassVar[Fitted[Floats]] = Fitted()
     distances_: ClassVar[Fitted[Floats]] = Fitted()
 
+    @classmethod
+    def part_types(cls) -> dict[str, type]:
+        """Return the types of what a fit leaves beside the model.
+
+        Returns
+        -------
+        dict of str to type
+            The types, by the names of the attributes.
+        """
+        return {"outcome_": formulations.ChosenPairsOutcome, "decision_data_": decision.DecisionMatrix}
+
     @property
-    def formulation(self) -> ChosenPairs:
+    def formulation(self) -> formulations.ChosenPairs:
         """What is optimised, as the parameters say."""
-        return ChosenPairs(self.max_pairs, self.min_distance, self.probe_size, self.answers)
+        return formulations.ChosenPairs(self.max_pairs, self.min_distance, self.probe_size, self.answers)
 
     @property
-    def decision_rule(self) -> NearestColumn:
+    def decision_rule(self) -> decision.NearestColumn:
         """The class whose column is nearest to the answers wins."""
-        return NearestColumn(self.decision_matrix_, self.answers)
+        return decision.NearestColumn(self.decision_matrix_, self.answers)
 
-    def _fitted_decision(self, training: TrainingSet, solution: Solution) -> DecisionMatrix:
+    def _fitted_decision(
+        self, training: formulations.TrainingSet, solution: formulations.Solution
+    ) -> decision.DecisionMatrix:
         """Return the decision matrix, whose rows are the mean answers of the pairs."""
-        assert isinstance(solution, ChosenPairsSolution)
+        assert isinstance(solution, formulations.ChosenPairsSolution)
         return solution.decision_matrix
 
     def decision_function(self, X: Any) -> Floats:
@@ -166,4 +174,4 @@ class UncertaintySVC(MulticlassSVC):
             pair.
         """
         X = self.checked_queries(X)
-        return self.model_.layout.sign * pair_values(self.model_, X, thread_count(self.n_jobs))
+        return self.model_.layout.sign * decision.pair_values(self.model_, X, thread_count(self.n_jobs))

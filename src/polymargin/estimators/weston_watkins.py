@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from polymargin.decision import LargestScore
+from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.formulations import Joint
-from polymargin.losses import WestonWatkins
 from polymargin.support.typing import Bias, Solver
 
 
@@ -79,11 +77,11 @@ class WestonWatkinsSVC(MulticlassSVC):
     }
 
     @property
-    def formulation(self) -> Joint:
+    def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return Joint(WestonWatkins(float(self.margin)), self.bias, self.solver)
+        return formulations.Joint(losses.WestonWatkins(float(self.margin)), self.bias, self.solver)
 
     @property
-    def decision_rule(self) -> LargestScore:
+    def decision_rule(self) -> decision.LargestScore:
         """The largest score wins."""
-        return LargestScore()
+        return decision.LargestScore()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from polymargin.formulations.family import CostFamily, Division
     from polymargin.formulations.formulation import Formulation, PairsSolution, RunOptions, Solution
     from polymargin.formulations.joint import Joint
-    from polymargin.formulations.linear import LINEAR_SOLVERS, Heuristics
+    from polymargin.formulations.linear import Heuristics
     from polymargin.formulations.linear_program import LinearProgram, LinearProgramOutcome
     from polymargin.formulations.one_vs_rest import OneVsRest
     from polymargin.formulations.pairs import Pairs
@@ -35,10 +35,7 @@ __getattr__, __dir__ = loaded_from(
             "Solution",
         ),
         "joint": ("Joint",),
-        "linear": (
-            "Heuristics",
-            "LINEAR_SOLVERS",
-        ),
+        "linear": ("Heuristics",),
         "linear_program": (
             "LinearProgram",
             "LinearProgramOutcome",
@@ -58,7 +55,6 @@ __getattr__, __dir__ = loaded_from(
 )
 
 __all__ = [
-    "LINEAR_SOLVERS",
     "ChosenPairs",
     "ChosenPairsOutcome",
     "ChosenPairsSolution",

@@ -9,7 +9,6 @@ import numpy as np
 from polymargin import _core
 from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, refuse_inseparable
 from polymargin.formulations.linear import (
-    LINEAR_SOLVERS,
     Heuristics,
     LinearTask,
     chosen_solver,
@@ -20,7 +19,7 @@ from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import JointLoss
 from polymargin.models import ClassLayout, KernelModel
-from polymargin.support.typing import Bias, Solver
+from polymargin.support.typing import LINEAR_SOLVERS, Bias, Solver
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from polymargin.models import ClassLayout, KernelModel, LinearModel
 from polymargin.solvers import CuttingPlaneResult, Limits
 from polymargin.support.examples import check_squares, core_data, dense
 from polymargin.support.numeric import Floats, Ints
-from polymargin.support.typing import Bias
+from polymargin.support.typing import LINEAR_SOLVERS, Bias
 
 SEQUENTIAL_DUAL = "sequential-dual"
-LINEAR_SOLVERS = (SEQUENTIAL_DUAL, "exponentiated-gradient", "cutting-plane")
 # Up to here the decomposition is as fast, and so exact, polished, that the order of the rows does not matter.
 _SMALL = 1024
 # Numbers up to which coefficients are kept as a dense matrix.

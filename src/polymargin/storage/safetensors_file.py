@@ -183,8 +183,7 @@ def _state(machine: Any) -> dict[str, Any]:
 
 def _declared(Machine: Any, model_type: type[KernelModel]) -> dict[str, Declared]:
     """Return what a machine keeps, by the names of the attributes."""
-    data = () if Machine.decision_data_type is None else (Machine.decision_data_type,)
-    return {**OWN_ATTRIBUTES, **declarations(model_type, Machine.outcome_type, *data)}
+    return {**OWN_ATTRIBUTES, **declarations(model_type, *Machine.part_types().values())}
 
 
 def _parameter(name: str, value: Any) -> Any:
@@ -306,9 +305,7 @@ def _unpacked(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
         state["intercept_"] = state["intercept_"][1:]
     rest: dict[str, Any] = {"layout": layout, "n_features": int(own["n_features_in_"]), "tolerance": float(machine.tol)}
     parts: dict[str, Any] = {"model_": model_type(**_fields(model_type, state), **rest)}
-    parts["outcome_"] = Machine.outcome_type(**_fields(Machine.outcome_type, state))
-    if Machine.decision_data_type is not None:
-        parts["decision_data_"] = Machine.decision_data_type(**_fields(Machine.decision_data_type, state))
+    parts |= {name: kind(**_fields(kind, state)) for name, kind in Machine.part_types().items()}
     vars(machine).update(own | parts)
     for name, defect in machine.state_defects():
         _refuse("tensor or value", name, defect)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 __all__ = [
+    "LINEAR_SOLVERS",
     "Answers",
     "BaseEstimator",
     "Bias",
@@ -29,6 +30,8 @@ Gamma: TypeAlias = Literal["scale", "auto"] | float
 Bias: TypeAlias = Literal["regularized", "free"] | None
 BinarySolver: TypeAlias = Literal["auto", "decomposition", "sequential-dual"]
 Solver: TypeAlias = BinarySolver | Literal["exponentiated-gradient", "cutting-plane"]
+LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
+"""Solvers of linear machines, which never compute a kernel value."""
 Decision: TypeAlias = Literal["votes", "dag", "adag", "coupling"]
 Answers: TypeAlias = Literal["signs", "margins"]
 FeatureBasis: TypeAlias = Literal["kpca", "cholesky", "subset"]
