@@ -18,6 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from polymargin import OneVsOneSVC, load_model
 from polymargin.cli import _app, main
+from polymargin.kernels import KERNELS
 from polymargin.storage import export_libsvm, read_data
 
 
@@ -293,7 +294,7 @@ WRONG_USAGE = {
     "frobnicate": "No such command",
     "train": "Missing argument",
     "train --bogus train.svm": "No such option",
-    "train -t 9 train.svm": "-t 9: expected a kernel from 0 to 5",
+    "train -t 99 train.svm": f"-t 99: expected a kernel from 0 to {max(entry.number for entry in KERNELS.values())}",
     "train -g abc train.svm": "-g abc: expected a number, auto or scale",
     "train -c abc train.svm": "'-c'",
     "train -s 3 train.svm": "-s 3: polymargin trains classifiers",

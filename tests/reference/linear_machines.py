@@ -34,7 +34,7 @@ every_container = pytest.mark.parametrize("container", CONTAINERS)
 
 def sequential(Machine, **parameters):
     """Return a machine with the sequential dual solver; a time limit, so that a test fails and does not hang."""
-    return Machine(**{"kernel": "linear", "solver": "sequential-dual", "time_limit": 5.0} | parameters)
+    return Machine(**{"kernel": "linear", "solver": "sequential-dual", "time_limit": 60.0} | parameters)
 
 
 def converged(machine, X, y, sample_weight=None):

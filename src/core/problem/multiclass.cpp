@@ -100,6 +100,18 @@ bool linear_step(std::span<const double> gradient, Index label, const RowLimits&
     return true;
 }
 
+/// Take from the coefficients of wrong classes what their sum has too much, or add what it lacks: where each is at a
+/// limit of its own, none of them stands for all. Returns what is left of the excess.
+double spread_excess(std::span<double> beta, Index label, double largest, double excess) {
+    for (Index m = 0; m < std::ssize(beta) && excess != 0.0; ++m) {
+        if (m == label) continue;
+        const double a = std::clamp(-beta[m] - excess, 0.0, largest);
+        excess -= -beta[m] - a;
+        beta[m] = -a;
+    }
+    return excess;
+}
+
 }  // namespace
 
 bool exact_step(std::span<const double> gradient, double curvature, Index label, const RowLimits& limits,
@@ -140,8 +152,13 @@ bool exact_step(std::span<const double> gradient, double curvature, Index label,
     }
     // A sum that meets its limit gets the limit itself, not the limit plus rounding.
     if (target.full || sum > limits.most) {
-        if (inner != label) beta[inner] = -std::clamp(limits.most - sum - beta[inner], 0.0, limits.largest);
-        sum = limits.most;
+        double excess = sum - limits.most;
+        if (inner != label) {
+            const double a = -beta[inner], corrected = std::clamp(a - excess, 0.0, limits.largest);
+            beta[inner] = -corrected;
+            excess = corrected > 0.0 && corrected < limits.largest ? 0.0 : excess - (a - corrected);
+        }
+        sum = limits.most + spread_excess(beta, label, limits.largest, excess);
     }
     beta[label] = sum;
     return true;

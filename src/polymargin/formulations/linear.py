@@ -87,7 +87,9 @@ def solve_linear(task: LinearTask, training: TrainingSet, kernel: Kernel, option
         )
     if task.solver == "exponentiated-gradient":
         if not task.loss.on_simplex:
-            raise ValueError("solver='exponentiated-gradient' is for CrammerSingerSVC; use 'sequential-dual'")
+            raise ValueError(
+                "solver='exponentiated-gradient' needs a loss on a simplex, CrammerSingerSVC's; use 'sequential-dual'"
+            )
         return _in_core(task, training, kernel, options)
     return _by_cutting_planes(task, training, kernel, options)
 

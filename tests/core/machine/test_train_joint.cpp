@@ -60,7 +60,9 @@ JointReport run(const JointRequest& request) {
 }
 
 plain::Loss plain_of(const AnyLoss& loss) {
-    return std::holds_alternative<WestonWatkins>(loss) ? plain::weston_watkins() : plain::crammer_singer();
+    if (std::holds_alternative<WestonWatkins>(loss)) return plain::weston_watkins();
+    if (std::holds_alternative<CrammerSinger>(loss)) return plain::crammer_singer();
+    throw std::invalid_argument("a loss without a plain one: give it one here");
 }
 
 /// The report as a machine whose scores are those that the caller computes: kernel times rows plus intercept.

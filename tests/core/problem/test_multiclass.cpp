@@ -418,3 +418,23 @@ TEST(the_max_step_is_as_far_as_a_row_can_go) {
         }
     });
 }
+
+TEST(rows_with_both_limits_sum_to_zero_whatever_the_numbers) {
+    Random random(77);
+    for (int round = 0; round < 20'000; ++round) {
+        const Index k = 2 + round % 6, label = round % k;
+        const double C = std::pow(10.0, random.uniform(-12.0, 12.0)),
+                     curvature = std::pow(10.0, random.uniform(-6.0, 6.0));
+        const RowLimits limits{.largest = C, .most = 1.5 * C};
+        std::vector<double> gradient(k), beta(k, 0.0);
+        for (double& g : gradient) g = random.uniform(-1.0, 1.0) * std::pow(10.0, random.uniform(-20.0, 20.0));
+        CHECK(exact_step(gradient, curvature, label, limits, beta));
+        double sum = 0.0;
+        for (Index m = 0; m < k; ++m) {
+            sum += beta[m];
+            if (m != label) CHECK(-beta[m] >= 0.0 && -beta[m] <= C);
+        }
+        CHECK(std::abs(sum) <= 1e-14 * k * C);
+        CHECK(beta[label] <= limits.most);
+    }
+}
