@@ -17,9 +17,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin import decision, formulations, models
+from polymargin import decision, formulations, kernels, models
 from polymargin.estimators.declaration import Fitted, FittedPart
-from polymargin.kernels import KERNEL_CONSTRAINTS, Kernel, KernelParameter, is_precomputed
+from polymargin.kernels import KERNEL_CONSTRAINTS, is_precomputed
 from polymargin.models.declared import Declared, defects
 from polymargin.support.callbacks import CallbackSupportMixin, with_callbacks
 from polymargin.support.examples import checked_examples
@@ -47,7 +47,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     C: float = 1.0
     _: KW_ONLY
-    kernel: KernelParameter = "rbf"
+    kernel: kernels.KernelParameter = "rbf"
     degree: int = 3
     gamma: Gamma = "scale"
     coef0: float = 0.0
@@ -173,7 +173,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             X, y = checked_examples(self, X, y, reset=True)
             check_classification_targets(y)
             weight = formulations.checked_weights(sample_weight, X)
-            kernel = Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
+            kernel = kernels.Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = fit_checked(self, X, y, weight, kernel, started)
         warn_unless_converged(self, solution)
         return self

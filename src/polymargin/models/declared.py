@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polymargin.kernels import KERNELS, Kernel
+from polymargin import kernels
 
 FLOATS = {
     "real": (np.dtype(np.float64),),
@@ -238,7 +238,7 @@ def _defect_of_counts(value: Any, below: int | None) -> str | None:
 
 
 def _defect_of_kernel(value: Any) -> str | None:
-    if not isinstance(value, Kernel) or not (callable(value.kind) or value.kind in KERNELS):
+    if not isinstance(value, kernels.Kernel) or not (callable(value.kind) or value.kind in kernels.KERNELS):
         return "is not one that fit stored"
     sound = 0 <= value.gamma < np.inf and np.isfinite(value.coef0) and 0 <= value.degree < 2**31
     return None if sound else "must have a finite gamma >= 0, a finite coef0 and a degree from 0 to 2,147,483,647"
