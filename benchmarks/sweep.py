@@ -122,7 +122,9 @@ class Sweep:
 
     def visit(self, problem: Problem, store: ResultStore) -> None:
         """Measure the machines that were not measured before, all together."""
-        names = {machine: f"{problem.key(machine)} threads={self.threads(machine)}" for machine in self.options.machines}
+        names = {
+            machine: f"{problem.key(machine)} threads={self.threads(machine)}" for machine in self.options.machines
+        }
         missing = [machine for machine, name in names.items() if self.is_open(store.found.get(name))]
         if missing:
             for machine, cell in self.race(problem, missing).items():

@@ -165,7 +165,9 @@ def distribution(cells: list[Found]) -> Table:
 def worst_table(cells: list[Found], most: int) -> Table:
     """The slowest cells of each machine in comparison, the worst first."""
     table = Table("Worst cells of each machine", [*PLACE, *MEASURED])
-    table.note = "≤ and ≥: polymargin or scikit-learn ran into the limit, so the ratio is a bound; -: both did, or one failed."
+    table.note = (
+        "≤ and ≥: polymargin or scikit-learn ran into the limit, so the ratio is a bound; -: both did, or one failed."
+    )
     for group in by_machine(cells).values():
         # cells in which both ran into the limit have no ratio but are among the worst
         wanted = [cell for cell in group if is_judged(cell) or is_limited(cell) or "error" in cell]
@@ -211,4 +213,6 @@ def notes(cells: list[Found]) -> list[str]:
     limits = sorted({cell["limit"] for cell in cells})
     found = [f"limit of a fit: {' or '.join(f'{limit:g}' for limit in limits)} s; times are the least of the rounds"]
     found += [f"{PEERS['linear']} gave up before it converged in {unfinished} linear cells"] if unfinished else []
-    return found + [f"{name(c)} on {c['data']}, {c['scaling']}, C={c['C']:g}: {c['error']}" for c in cells if "error" in c]
+    return found + [
+        f"{name(c)} on {c['data']}, {c['scaling']}, C={c['C']:g}: {c['error']}" for c in cells if "error" in c
+    ]
