@@ -84,3 +84,29 @@ def linear_bar(machine: str, data: str, peer: str, threads: int) -> float | None
         return 2.0 if threads == 2 else None
     judged = machine == "crammer-singer" and data in ("news20", "mnist", "covtype")
     return {1: 2.0, 2: 3.0}.get(threads) if judged else None
+
+
+class SweepBar(NamedTuple):
+    """What the ratio of scikit-learn's time to ours must be, in every cell of the sweep and in the median."""
+
+    least: float
+    median: float | None = None
+
+
+SWEEP = {
+    "one-vs-one": SweepBar(1.0, 4.0),
+    "one-vs-rest": SweepBar(1.0),
+    "weston-watkins": SweepBar(0.1, 1.0),
+    "crammer-singer": SweepBar(0.1, 1.0),
+}
+"""Of machines with a kernel; the first two with one thread, the joint ones with two."""
+SWEEP_SECONDS = 1e-3
+"""Cells in which we take less are not judged by a ratio."""
+SWEEP_GAP = 1e-3
+"""Largest relative gap of a cell that did not reach the violation asked for."""
+SWEEP_SILENT_GAP = 1e-2
+"""Largest relative gap that needs no warning."""
+SWEEP_DUAL = 1e-4
+"""Largest relative difference of a dual objective from the best one known."""
+SWEEP_LINEAR_SECONDS, SWEEP_LINEAR_ROWS = 1.0, 3000
+"""Most that a linear machine may take on unscaled data with fewer rows."""

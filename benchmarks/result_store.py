@@ -34,9 +34,13 @@ class ResultStore:
     def get(self, key: str, find: Callable[[], Any]) -> Any:
         """Return what was found before, or find it now; it must be what JSON can hold."""
         if key not in self._found:
-            self._found[key] = find()
-            partial = self._path.with_suffix(".partial")
-            partial.parent.mkdir(exist_ok=True)
-            partial.write_text(json.dumps(self._found, indent=1))
-            partial.replace(self._path)
+            self.put(key, find())
         return self._found[key]
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a finding, in place of an earlier one if there is any."""
+        self._found[key] = value
+        partial = self._path.with_suffix(".partial")
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(self._found, indent=1))
+        partial.replace(self._path)
