@@ -68,6 +68,7 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
     const Index n = points.size(), before = store.evaluations();
     BinarySettings settings = family.settings;
     settings.jump = &blas;
+    if (family.refine) settings.finish = &blas;
     // The products of few features cost little however few rows are computed together. Long rows are then better asked
     // for few at a time: the choice of the next ones knows more.
     if (points.features() < settings.few_features) {

@@ -50,7 +50,7 @@ void BinaryTask<Real>::begin_stage(std::span<const double> cost_bounds) {
     iteration_limit_ = settings_.max_iterations;
     tolerance_ = settings_.tolerance;
     violation_ = std::numeric_limits<double>::infinity();
-    refining_ = false;
+    refining_ = closing_ = false;
 }
 
 /// Go on to the next cost; false if there is none.
@@ -107,8 +107,9 @@ void BinaryTask<Real>::start_from(const BinaryStart& start) {
 
 template <class Real>
 void BinaryTask<Real>::stop(Status reason) {
+    undo_closing();
     if (fold_ < 0) {
-        keep_solution(violation_ <= settings_.tolerance ? Status::converged : reason);
+        keep_solution(meets_rule() ? Status::converged : reason);
         keep_for_all_costs(reason);
     } else {
         note_unsolved(reason);
@@ -128,9 +129,14 @@ void BinaryTask<Real>::keep_for_all_costs(Status status) {
 /// End the stage. An answer good enough counts as converged, even if it was to become better still.
 template <class Real>
 void BinaryTask<Real>::end_stage(Status reason) {
-    const bool good = violation_ <= settings_.tolerance && reason != Status::unbounded;
-    const Status status = good ? Status::converged : reason;
-    if (reason == Status::converged && settings_.polish != nullptr) polish_solution();
+    undo_closing();
+    if (reason == Status::converged && settings_.polish != nullptr) polish_solution(*settings_.polish);
+    Status status = reason;
+    if (reason != Status::unbounded && meets_rule()) {
+        status = Status::converged;
+    } else if (reason == Status::converged && settings_.gap > 0.0) {
+        status = Status::precision;
+    }
     if (fold_ < 0) {
         keep_solution(status);
     } else {
@@ -240,10 +246,57 @@ std::vector<Index> BinaryTask<Real>::worst(const Violation& v, Index count) cons
     return wanted;
 }
 
+template <class Real>
+double BinaryTask<Real>::gap() const {
+    return objectives(runs_, state_, cost_bounds_, intercept(runs_, state_, cost_bounds_)).gap();
+}
+
+/// Whether the answer is as good as was asked for.
+template <class Real>
+bool BinaryTask<Real>::meets_rule() const {
+    return settings_.gap > 0.0 ? gap() <= settings_.gap : !(violation_ > settings_.tolerance);
+}
+
+/// Whether to go on for a while because the violation that is met leaves a large gap, and somebody will see it.
+template <class Real>
+bool BinaryTask<Real>::closes_gap() {
+    const GapSettings& closing = settings_.closing;
+    if (fold_ >= 0 || path_ != nullptr || gap() <= closing.open) return false;
+    if (!closing_) {
+        if (settings_.finish != nullptr) polish_solution(*settings_.finish);
+        closing_ = true;
+        met_ = state_;
+        const double more = closing.more_steps * static_cast<double>(iterations_) + closing.few_steps;
+        const Index enough = iterations_ + static_cast<Index>(more);
+        iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
+        violation_ = violation(runs_, state_, cost_bounds_).size();
+        if (gap() <= closing.open) return false;
+    }
+    return demands_more();
+}
+
+/// Ask for a smaller violation than the one that is met; false if there is none.
+template <class Real>
+bool BinaryTask<Real>::demands_more() {
+    tolerance_ = finer_tolerance(tolerance_, violation_, settings_.closing);
+    return violation_ > tolerance_;
+}
+
+/// What was done to close the gap must not cost the violation.
+template <class Real>
+void BinaryTask<Real>::undo_closing() {
+    if (!closing_) return;
+    violation_ = violation(runs_, state_, cost_bounds_).size();
+    if (violation_ > settings_.tolerance) {
+        state_ = met_;
+        violation_ = violation(runs_, state_, cost_bounds_).size();
+    }
+}
+
 /// Why this stage should end, if it should.
 template <class Real>
 std::optional<Status> BinaryTask<Real>::reason_to_end() {
-    if (!(violation_ > settings_.tolerance)) {
+    if (meets_rule()) {
         // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
         if (settings_.polish != nullptr && !refining_) {
             refining_ = true;
@@ -251,10 +304,13 @@ std::optional<Status> BinaryTask<Real>::reason_to_end() {
             const Index enough = 4 * iterations_ + 1000;
             iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
         }
-        if (!(violation_ > tolerance_)) return Status::converged;
+        const bool goes_on = refining_ ? violation_ > tolerance_ : settings_.gap <= 0.0 && closes_gap();
+        if (!goes_on) return Status::converged;
+    } else if (settings_.gap > 0.0 && !demands_more()) {
+        return Status::precision;
     }
     if (iteration_limit_ >= 0 && iterations_ >= iteration_limit_) {
-        return refining_ ? Status::converged : Status::max_iterations;
+        return refining_ || closing_ ? Status::converged : Status::max_iterations;
     }
     if (inseparable()) return Status::unbounded;
     return std::nullopt;
@@ -415,7 +471,7 @@ void BinaryTask<Real>::advance() {
     if (solved.unbounded) return end_stage(Status::unbounded);
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
     // round would be the same as this one.
-    if (solved.iterations == 0) return end_stage(refining_ ? Status::converged : Status::precision);
+    if (solved.iterations == 0) return end_stage(refining_ || closing_ ? Status::converged : Status::precision);
     for (Index s = 0; s < working_.size(); ++s) {
         const Index t = working_.members()[s];
         const double delta = block_.beta.data()[s] - state_.beta[t];
@@ -429,7 +485,7 @@ void BinaryTask<Real>::advance() {
 }
 
 template <class Real>
-void BinaryTask<Real>::polish_solution() {
+void BinaryTask<Real>::polish_solution(const Blas& blas) {
     const auto value = [this](Index i, Index j) {
         const std::size_t b = segment_of(j);
         return static_cast<double>(tables_[segment_of(i)][b]->row(global_of(i))[j - offsets_[b]]);
@@ -437,7 +493,7 @@ void BinaryTask<Real>::polish_solution() {
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
         add_to_gradient(which, change);
     };
-    polish(runs_, cost_bounds_, state_, {value, moved}, *settings_.polish);
+    polish(runs_, cost_bounds_, state_, {value, moved}, blas);
 }
 
 template class BinaryTask<float>;

@@ -22,6 +22,9 @@ from polymargin.support.numeric import Floats, Matrix
 from polymargin.support.progress import progress_bar
 from polymargin.support.state import unchanged_on_error
 from polymargin.support.threads import one_blas_thread, thread_count
+from polymargin.support.typing import Stop
+
+_OPEN_GAP = 1e-2  # relative; a fit that leaves more is told of, whatever it was stopped by
 
 
 class Machine(Protocol):
@@ -29,6 +32,7 @@ class Machine(Protocol):
 
     C: float
     tol: float
+    stop: Stop
     class_weight: Any
     max_iter: int
     time_limit: float | None
@@ -134,6 +138,7 @@ def _options(machine: Machine, classes: NDArray[Any], progress: Any) -> RunOptio
     warm = machine.warm_start and "model_" in state and np.array_equal(classes, state["classes_"])
     return RunOptions(
         tolerance=float(machine.tol),
+        stop=machine.stop,
         max_iterations=int(machine.max_iter),
         time_limit=float("inf") if machine.time_limit is None else float(machine.time_limit),
         cache_size=machine.cache_size,
@@ -154,9 +159,14 @@ def _fitted_attributes(
 
 
 def warn_unless_converged(machine: Machine, solution: Solution, stop: threading.Event | None = None) -> None:
-    """Warn, with the objectives, if the tolerance was not met; whoever stopped the fit knows."""
+    """Warn, with the objectives, if the tolerance or a small gap was not met; whoever stopped the fit knows."""
     outcome = solution.outcome
-    if outcome.converged or (stop is not None and stop.is_set()):
+    if stop is not None and stop.is_set():
+        return
+    level = 5 if HAVE_CALLBACKS else 4  # past the decorators of fit
+    if outcome.converged:
+        if outcome.gap > _OPEN_GAP:
+            warnings.warn(_open_gap_message(machine, solution), ConvergenceWarning, stacklevel=level)
         return
     reason = {
         "max_iter": f"max_iter={machine.max_iter} was reached",
@@ -170,5 +180,16 @@ def warn_unless_converged(machine: Machine, solution: Solution, stop: threading.
         f"(tol={machine.tol:g}); primal {outcome.primal:.6g}, dual {outcome.dual:.6g}, "
         f"relative gap {outcome.gap:.3g}. Scale the data, raise the limit, or raise tol.",
         ConvergenceWarning,
-        stacklevel=5 if HAVE_CALLBACKS else 4,  # past the decorators of fit
+        stacklevel=level,
+    )
+
+
+def _open_gap_message(machine: Machine, solution: Solution) -> str:
+    """Return what to say of a fit that met its tolerance far from the optimum: C times what ``tol`` allows is much."""
+    outcome = solution.outcome
+    violation = "" if solution.violation is None else f" at violation {solution.violation:.3g}"
+    return (
+        f"{type(machine).__name__} met tol={machine.tol:g}{violation}, but may be far from the optimum: primal "
+        f"{outcome.primal:.6g}, dual {outcome.dual:.6g}, relative gap {outcome.gap:.3g}. Take a smaller tol, or "
+        'stop="gap", which makes tol the relative gap.'
     )

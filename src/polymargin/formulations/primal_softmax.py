@@ -109,6 +109,7 @@ class PrimalSoftmax:
 
             limits = Limits(
                 tolerance=options.tolerance,
+                total_cost=options.total_cost(training),
                 max_iterations=options.max_iterations,
                 time_limit=options.time_limit - (time.perf_counter() - started),
                 threads=options.threads,
