@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "solver/accumulate.hpp"
+#include "solver/binary_task_closing_impl.hpp"
 #include "solver/polish.hpp"
 #include "solver/smallest.hpp"
 
@@ -130,7 +131,7 @@ void BinaryTask<Real>::keep_for_all_costs(Status status) {
 template <class Real>
 void BinaryTask<Real>::end_stage(Status reason) {
     undo_closing();
-    if (reason == Status::converged && settings_.polish != nullptr) polish_solution(*settings_.polish);
+    if (reason == Status::converged && settings_.polish != nullptr) polish_solution(*settings_.polish, kMostFree);
     Status status = reason;
     if (reason != Status::unbounded && meets_rule()) {
         status = Status::converged;
@@ -244,53 +245,6 @@ std::vector<Index> BinaryTask<Real>::worst(const Violation& v, Index count) cons
     up.append_to(wanted);
     low.append_to(wanted);
     return wanted;
-}
-
-template <class Real>
-double BinaryTask<Real>::gap() const {
-    return objectives(runs_, state_, cost_bounds_, intercept(runs_, state_, cost_bounds_)).gap();
-}
-
-/// Whether the answer is as good as was asked for.
-template <class Real>
-bool BinaryTask<Real>::meets_rule() const {
-    return settings_.gap > 0.0 ? gap() <= settings_.gap : !(violation_ > settings_.tolerance);
-}
-
-/// Whether to go on for a while because the violation that is met leaves a large gap, and somebody will see it.
-template <class Real>
-bool BinaryTask<Real>::closes_gap() {
-    const GapSettings& closing = settings_.closing;
-    if (fold_ >= 0 || path_ != nullptr || gap() <= closing.open) return false;
-    if (!closing_) {
-        if (settings_.finish != nullptr) polish_solution(*settings_.finish);
-        closing_ = true;
-        met_ = state_;
-        const double more = closing.more_steps * static_cast<double>(iterations_) + closing.few_steps;
-        const Index enough = iterations_ + static_cast<Index>(more);
-        iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
-        violation_ = violation(runs_, state_, cost_bounds_).size();
-        if (gap() <= closing.open) return false;
-    }
-    return demands_more();
-}
-
-/// Ask for a smaller violation than the one that is met; false if there is none.
-template <class Real>
-bool BinaryTask<Real>::demands_more() {
-    tolerance_ = finer_tolerance(tolerance_, violation_, settings_.closing);
-    return violation_ > tolerance_;
-}
-
-/// What was done to close the gap must not cost the violation.
-template <class Real>
-void BinaryTask<Real>::undo_closing() {
-    if (!closing_) return;
-    violation_ = violation(runs_, state_, cost_bounds_).size();
-    if (violation_ > settings_.tolerance) {
-        state_ = met_;
-        violation_ = violation(runs_, state_, cost_bounds_).size();
-    }
 }
 
 /// Why this stage should end, if it should.
@@ -485,7 +439,7 @@ void BinaryTask<Real>::advance() {
 }
 
 template <class Real>
-void BinaryTask<Real>::polish_solution(const Blas& blas) {
+void BinaryTask<Real>::polish_solution(const Blas& blas, Index max_free) {
     const auto value = [this](Index i, Index j) {
         const std::size_t b = segment_of(j);
         return static_cast<double>(tables_[segment_of(i)][b]->row(global_of(i))[j - offsets_[b]]);
@@ -493,7 +447,7 @@ void BinaryTask<Real>::polish_solution(const Blas& blas) {
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
         add_to_gradient(which, change);
     };
-    polish(runs_, cost_bounds_, state_, {value, moved}, blas);
+    polish(runs_, cost_bounds_, state_, {value, moved}, blas, std::min(max_free, kMostFree));
 }
 
 template class BinaryTask<float>;

@@ -119,7 +119,7 @@ class BinaryTask {
     [[nodiscard]] bool inseparable() const;
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
-    void polish_solution(const Blas& blas);
+    void polish_solution(const Blas& blas, Index max_free);
     void load_block();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
