@@ -168,7 +168,11 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : object
             The fitted machine. If the fit is interrupted or fails, the machine is as it was before.
         """
-        from polymargin.estimators.fitting import fit_checked, warn_unless_converged  # with all that is optimised
+        from polymargin.estimators.fitting import (  # with all that is optimised
+            fit_checked,
+            warn_of_open_gap,
+            warn_unless_converged,
+        )
 
         started = time.perf_counter()
         with unchanged_on_error(self):
@@ -178,6 +182,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             kernel = kernels.Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = fit_checked(self, X, y, weight, kernel, started)
         warn_unless_converged(self, solution)
+        warn_of_open_gap(self, solution)
         return self
 
     # Scores and classes.

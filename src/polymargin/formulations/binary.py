@@ -69,6 +69,7 @@ def solve_binary(
             evaluations=results.evaluations,
         ),
         violation=float(np.max(results.violation)),
+        by_gap=options.stop == "gap",
         held_out=results.held_out,
     )
 

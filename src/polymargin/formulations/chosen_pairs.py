@@ -265,6 +265,7 @@ class PairRounds:
             model=binary_model(results, layout, self._training, self._kernel, self._options.tolerance),
             outcome=ChosenPairsOutcome(**vars(ended), distances=np.array(self._distances)),
             violation=float(np.max(results.violation)),
+            by_gap=self._options.stop == "gap",
             n_solved=len(self._results),
             decision_matrix=DecisionMatrix(pairs=pairs, matrix=np.array(self._shares)),
         )

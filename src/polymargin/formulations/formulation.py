@@ -77,6 +77,7 @@ class Solution:
     model: KernelModel
     outcome: Outcome
     violation: float | None = None  # of the optimality conditions, where the solver looks at it
+    by_gap: bool = False  # whether the tolerance was that of the gap
     n_solved: int | None = None  # problems that were solved, where there may be fewer than were announced
 
 

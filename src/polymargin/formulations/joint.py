@@ -103,16 +103,18 @@ class Joint:
             progress=options.progress,
         )
         refuse_inseparable(result.status == _core.Status.unbounded)
-        return self._solution(result, training, kernel, options.tolerance)
+        return self._solution(result, training, kernel, options)
 
-    def _solution(self, result: _core.JointResult, training: TrainingSet, kernel: Kernel, tolerance: float) -> Solution:
+    def _solution(
+        self, result: _core.JointResult, training: TrainingSet, kernel: Kernel, options: RunOptions
+    ) -> Solution:
         layout = self.layout(training.n_classes)
         model = KernelModel(
             **expansion(training, kernel, result.support),
             coefficients=np.ascontiguousarray(result.rows.T),
             intercept=layout.kept(result.intercept),
             layout=layout,
-            tolerance=tolerance,
+            tolerance=options.tolerance,
         )
         ended = outcome(
             primal=result.primal,
@@ -121,4 +123,4 @@ class Joint:
             iterations=int(result.iterations),
             evaluations=result.evaluations,
         )
-        return Solution(model=model, outcome=ended, violation=result.violation)
+        return Solution(model=model, outcome=ended, violation=result.violation, by_gap=options.stop == "gap")

@@ -140,6 +140,7 @@ def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: R
             solver=task.solver,
         ),
         violation=result.violation,
+        by_gap=options.stop != "violation",
     )
 
 
@@ -166,6 +167,7 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
                 iterations=result.iterations,
                 solver=task.solver,
             ),
+            by_gap=options.stop != "violation",
         )
 
     def progress(done: int, total: int, iterations: int, gap: float, result: Any = None, /) -> bool:

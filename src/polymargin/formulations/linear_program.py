@@ -140,4 +140,5 @@ class LinearProgram:
         return Solution(
             model=model,
             outcome=LinearProgramOutcome(**vars(ended), active=active, multipliers=multipliers.data),
+            by_gap=options.stop != "violation",
         )
