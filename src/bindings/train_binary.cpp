@@ -147,6 +147,7 @@ void bind_train_binary(nb::module_& m, nb::class_<Session>& session) {
     bind_settings<Settings>(
         m, "BinarySettings", "How far binary problems are solved, and in what portions.",
         Field{"tolerance", &Settings::tolerance, "Largest violation to stop at, epsilon of Hsu & Lin (22)."},
+        Field{"gap", &Settings::gap, "Relative duality gap to stop at instead; 0: the violation counts."},
         Field{"max_iterations", &Settings::max_iterations, "SMO steps for one problem; -1: no limit."},
         Field{"working_set", &Settings::working_set, "Most variables optimised together."},
         Field{"entrants", &Settings::entrants, "Most variables that enter the working set in a round."},

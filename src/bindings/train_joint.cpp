@@ -50,6 +50,7 @@ void bind_train_joint(nb::module_& m, nb::class_<Session>& session) {
         m, "JointSettings", "How far a joint machine is trained, and in what portions.",
         Field{"tolerance", &Settings::tolerance, "Largest violation to stop at, epsilon of Hsu & Lin (21)."},
         Field{"gap", &Settings::gap, "Relative duality gap to stop at as well; 0: never."},
+        Field{"gap_counts", &Settings::gap_counts, "Go on beyond the tolerance until the gap is reached."},
         Field{"max_iterations", &Settings::max_iterations, "Exact steps; -1: no limit."},
         Field{"working_set", &Settings::working_set, "Most examples optimised together."},
         Field{"entrants", &Settings::entrants, "Most examples that enter the working set in a round."},

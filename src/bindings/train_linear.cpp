@@ -8,6 +8,7 @@ namespace {
 struct LinearRunSettings : SequentialSettings {
     LinearMethod method = LinearMethod::sequential_dual;
     double gap = 1e-3;
+    double violation = std::numeric_limits<double>::infinity();
 };
 
 struct LinearResult {
@@ -30,6 +31,7 @@ LinearResult bound_train_linear(const Data& data, const Vector<Index>& order, co
     request.order = copied(order);
     request.method = settings.method;
     request.gap = settings.gap;
+    request.violation = settings.violation;
     request.settings = settings;
     request.threads = threads;
     Control control(time_limit);
@@ -61,6 +63,7 @@ void bind_train_linear(nb::module_& m) {
         m, "LinearSettings", "How a linear machine is trained, and how far.",
         Field{"method", &Settings::method, "The solver."},
         Field{"gap", &Settings::gap, "Relative duality gap to stop at."},
+        Field{"violation", &Settings::violation, "Violation to stop at, by way of finer gaps; inf: the gap counts."},
         Field{"max_visits", &Settings::max_visits, "Visits to examples; -1: no limit."},
         Field{"seed", &Settings::seed, "Of the random order."},
         Field{"shuffling", &Settings::shuffling, "A random order anew in each loop; if not, the given one."},

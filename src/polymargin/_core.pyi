@@ -216,7 +216,7 @@ class KernelSession:
 class BinarySettings:
     """How far binary problems are solved, and in what portions."""
 
-    def __init__(self, *, tolerance: float = 0.001, max_iterations: int = -1, working_set: int = 512, entrants: int = 64, entrants_of_long_rows: int = 64, in_flight: int = 4) -> None: ...
+    def __init__(self, *, tolerance: float = 0.001, gap: float = 0.0, max_iterations: int = -1, working_set: int = 512, entrants: int = 64, entrants_of_long_rows: int = 64, in_flight: int = 4) -> None: ...
 
     @property
     def tolerance(self) -> float:
@@ -224,6 +224,13 @@ class BinarySettings:
 
     @tolerance.setter
     def tolerance(self, arg: float, /) -> None: ...
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap to stop at instead; 0: the violation counts."""
+
+    @gap.setter
+    def gap(self, arg: float, /) -> None: ...
 
     @property
     def max_iterations(self) -> int:
@@ -348,7 +355,7 @@ class BinaryResults:
 class JointSettings:
     """How far a joint machine is trained, and in what portions."""
 
-    def __init__(self, *, tolerance: float = 0.001, gap: float = 0.0, max_iterations: int = -1, working_set: int = 512, entrants: int = 64, shrink_from: int = 2048) -> None: ...
+    def __init__(self, *, tolerance: float = 0.001, gap: float = 0.0, gap_counts: bool = False, max_iterations: int = -1, working_set: int = 512, entrants: int = 64, shrink_from: int = 2048) -> None: ...
 
     @property
     def tolerance(self) -> float:
@@ -363,6 +370,13 @@ class JointSettings:
 
     @gap.setter
     def gap(self, arg: float, /) -> None: ...
+
+    @property
+    def gap_counts(self) -> bool:
+        """Go on beyond the tolerance until the gap is reached."""
+
+    @gap_counts.setter
+    def gap_counts(self, arg: bool, /) -> None: ...
 
     @property
     def max_iterations(self) -> int:
@@ -476,7 +490,7 @@ class LinearMethod(enum.Enum):
 class LinearSettings:
     """How a linear machine is trained, and how far."""
 
-    def __init__(self, *, method: LinearMethod = LinearMethod.sequential_dual, gap: float = 0.001, max_visits: int = -1, seed: int = 0, shuffling: bool = True, shrinking: bool = True, cooling: bool = True, newton: bool = True, newton_from: int = 2048) -> None: ...
+    def __init__(self, *, method: LinearMethod = LinearMethod.sequential_dual, gap: float = 0.001, violation: float = float('inf'), max_visits: int = -1, seed: int = 0, shuffling: bool = True, shrinking: bool = True, cooling: bool = True, newton: bool = True, newton_from: int = 2048) -> None: ...
 
     @property
     def method(self) -> LinearMethod:
@@ -491,6 +505,13 @@ class LinearSettings:
 
     @gap.setter
     def gap(self, arg: float, /) -> None: ...
+
+    @property
+    def violation(self) -> float:
+        """Violation to stop at, by way of finer gaps; inf: the gap counts."""
+
+    @violation.setter
+    def violation(self, arg: float, /) -> None: ...
 
     @property
     def max_visits(self) -> int:

@@ -27,7 +27,7 @@ from polymargin.kernels import Kernel, formula_values
 from polymargin.models import KernelModel, LinearModel
 from polymargin.solvers import MARGIN
 from polymargin.support.examples import checked_examples, dense
-from polymargin.support.numeric import Bools, Floats, Ints, Matrix, relative_gap
+from polymargin.support.numeric import Bools, Floats, Ints, Matrix, gap_style, relative_gap
 
 _BLOCK_BYTES = 64_000_000
 
@@ -64,6 +64,14 @@ class Certificate:
     def __repr__(self) -> str:
         shown = ("primal_objective", "dual_objective", "infeasibility", "duality_gap")
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+    def __rich__(self) -> Any:
+        """Return what rich prints: the same, with the gap in a colour that says whether it is small."""
+        from rich.text import Text
+
+        text = Text(repr(self))
+        text.highlight_regex(r"duality_gap=[^)]*", gap_style(self.duality_gap))
+        return text
 
 
 def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificate:

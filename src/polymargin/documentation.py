@@ -19,8 +19,15 @@ _SHARED = {
     "parameters": indent(kernel_documentation(weighted=True), "    ")
     + """\
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision value. Solvers without a kernel matrix
-        (see ``solver_used_``) take it as the relative duality gap instead.
+        When to stop: the largest value of what ``stop`` names. Problems on up to 1,024 examples with a kernel matrix
+        are solved to rounding in any case.
+    stop : {"auto", "violation", "gap"}, default="auto"
+        What ``tol`` is compared with, however many examples there are. ``"violation"``: by how much the optimality
+        conditions of the worst example are violated, in units of the decision value; for ``"cutting-plane"`` and
+        ``LinearProgramSVC``, which see sums alone, the mean of all examples: the gap of the objectives divided by the
+        sum of all C_t. ``"gap"``: the relative duality gap. ``"auto"`` is the gap for ``LinearProgramSVC`` and, but for
+        pairs of classes, for the linear kernel, and the violation otherwise. Unless the gap
+        itself is set to more, one above 0.01 gives a warning.
     class_weight : dict, "balanced" or None, default=None
         Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
     max_iter : int, default=-1
@@ -102,7 +109,7 @@ _SHARED = {
     duality_gap_ : float
         Their relative difference: the certificate.
     converged_ : bool
-        Whether ``tol`` was met.
+        Whether ``tol`` was met, by the rule that ``stop`` names.
     stop_reason_ : str
         "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
     solver_used_ : str

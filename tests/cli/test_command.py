@@ -411,6 +411,20 @@ def test_a_thousand_mutations_through_the_command(folder, run):
     assert min(codes.values()) > 100
 
 
+@pytest.mark.parametrize("rule", ["violation", "gap"])
+def test_the_rule_that_tol_is_of_goes_to_the_machine(rule, folder, run):
+    code, out, _ = run("train", "-c", "1000", "-e", "1e-6", "--stop", rule, "--json", "train.svm", "model")
+    assert code == 0
+    assert json.loads(out)["parameters"]["stop"] == rule
+    assert json.loads(out)["relative_gap"] <= 1e-6
+
+
+def test_a_rule_that_is_none_is_refused(folder, run):
+    code, _, err = run("train", "--stop", "gaps", "train.svm", "model")
+    assert code == 2
+    assert "gaps" in err
+
+
 # Processes
 
 

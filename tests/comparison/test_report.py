@@ -1,7 +1,9 @@
 """Reports: everything measured is in them, they stand alone, and JSON gives back what it was given."""
 
+import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -188,6 +190,17 @@ def test_the_terminal_shows_the_table_in_eighty_columns(on_folds):
             line.startswith(row["machine"]) and f"{100 * row['rate']:.2f}" in line for line in printed.splitlines()
         )
     assert " ".join(on_folds.verdict[0].split()) in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(("gap", "colour"), [(1e-6, "green"), (5e-3, "yellow"), (0.3, "red")])
+def test_a_gap_has_a_colour_that_fits(on_folds, gap, colour):
+    shown = replace(on_folds, results=[replace(result, gap=gap) for result in on_folds.results])
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
+    terminal(shown, console)
+    styled = re.escape(shown_gap(gap))
+    code = {"green": "32", "yellow": "33", "red": "31"}[colour]
+    assert len(re.findall(rf"\x1b\[[0-9;]*{code}m *{styled}", console.export_text(styles=True))) == len(MACHINES)
+    assert shown.to_html().count('class="number open"') == (len(MACHINES) if colour == "red" else 0)
 
 
 @pytest.mark.parametrize(

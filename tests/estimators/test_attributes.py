@@ -22,6 +22,7 @@ DEFAULTS = {
     "gamma": "scale",
     "coef0": 0.0,
     "tol": 1e-3,
+    "stop": "auto",
     "class_weight": None,
     "max_iter": -1,
     "time_limit": None,

@@ -1,6 +1,7 @@
 #include "machine/train_binary.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -68,6 +69,8 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
     const Index n = points.size(), before = store.evaluations();
     BinarySettings settings = family.settings;
     settings.jump = &blas;
+    settings.finish = &blas;
+    if (!family.refine) settings.closing.open = std::numeric_limits<double>::infinity();  // nobody will see the gap
     // The products of few features cost little however few rows are computed together. Long rows are then better asked
     // for few at a time: the choice of the next ones knows more.
     if (points.features() < settings.few_features) {

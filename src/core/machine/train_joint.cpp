@@ -45,6 +45,51 @@ void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias
     JointPolisher<Loss, Real>(problem, blas, free_bias, settings).run();
 }
 
+/// Go on, by `solve(tolerance)`, until the gap is what was asked for.
+template <class Loss, class Real, class Solve>
+Status reach_gap(const Decomposition<Loss, Real>& problem, Status status, const JointProblem& request, Solve&& solve) {
+    double tolerance = request.settings.tolerance;
+    while (status == Status::converged && problem.objectives().gap() > request.settings.gap) {
+        tolerance = finer_tolerance(tolerance, problem.violation(), request.closing);
+        if (!(problem.violation() > tolerance)) return Status::precision;
+        status = solve(tolerance);
+    }
+    return status;
+}
+
+/// A violation that is small enough may leave a large gap: try to close it, as long as that is cheap. What comes of it
+/// is kept only if it meets the tolerance too.
+template <class Loss, class Real>
+void close_gap(Decomposition<Loss, Real>& problem, const GramStore<Real>& store, const JointProblem& request,
+               const Blas& blas) {
+    const GapSettings& closing = request.closing;
+    const bool free_bias = request.bias == BiasKind::free;
+    const auto is_open = [&] { return problem.objectives().gap() > closing.open; };
+    if (!is_open()) return;
+    if (store.whole()) JointPolisher<Loss, Real>(problem, blas, free_bias, request.polish).run();
+    if (free_bias) return;  // steps would change the sums of the columns
+    const auto met = problem.snapshot();
+    double tolerance = request.settings.tolerance;
+    auto left = static_cast<Index>(closing.more_steps * static_cast<double>(problem.iterations()) + closing.few_steps);
+    for (Status status = Status::converged; status == Status::converged && left > 0 && is_open();) {
+        tolerance = finer_tolerance(tolerance, problem.violation(), closing);
+        if (!(problem.violation() > tolerance)) break;
+        const Index before = problem.iterations();
+        status = problem.run(tolerance, left);
+        left -= problem.iterations() - before;
+    }
+    if (problem.violation() > request.settings.tolerance) problem.restore(met);
+}
+
+/// How a machine ended, by what was asked for.
+template <class Loss, class Real>
+Status judged(const Decomposition<Loss, Real>& problem, Status status, const DecompositionSettings& settings) {
+    if (status == Status::unbounded) return status;
+    if (!settings.gap_counts) return problem.violation() <= settings.tolerance ? Status::converged : status;
+    if (problem.objectives().gap() <= settings.gap) return Status::converged;
+    return status == Status::converged ? Status::precision : status;
+}
+
 /// Have the whole matrix if there may be one, else room for as many rows as a working set needs.
 template <class Real>
 void prepare(GramStore<Real>& store, DecompositionSettings& settings) {
@@ -70,8 +115,10 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     const bool free_bias = request.bias == BiasKind::free;
     DecompositionSettings settings = request.settings;
     settings.blas = &blas;
-    if (free_bias) settings.gap = 0.0;  // of a proximal step it would say nothing
     prepare(store, settings);
+    const bool small = request.refine && store.whole() && store.size() <= kSmallProblem;
+    // Of a proximal step it would say nothing; and what is solved to rounding is not to stop before.
+    if (free_bias || (small && settings.gap_counts)) settings.gap = 0.0;
     // Whoever limits the steps wants to see what they do.
     JointStart start{request.start_support, request.start_rows, request.start_bias};
     if (settings.max_iterations < 0) {
@@ -80,26 +127,29 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     Decomposition<Loss, Real> problem(loss, request.labels, request.cost_bounds, request.classes, store, settings,
                                       control);
     if (!start.support.empty()) problem.start_from(start.support, start.rows);
-    const double tolerance = settings.tolerance;
-    Status status = Status::converged;
     Index bias_steps = 0;
     bool balanced = true;
-    if (free_bias) {
+    const auto solve = [&](double tolerance) {
+        if (!free_bias) return problem.run(tolerance);
         FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())),
                                   request.free_bias);
-        status = free.run(tolerance, start.bias);
-        bias_steps = free.steps();
+        const Status status = free.run(tolerance, start.bias);
+        start.bias = problem.bias().shift;
+        bias_steps += free.steps();
         balanced = free.balanced();
-    } else {
-        if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
-        status = problem.run(tolerance);
+        return status;
+    };
+    if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
+    Status status = solve(settings.tolerance);
+    if (status == Status::converged && small) {
+        polish(problem, blas, free_bias, settings.tolerance, request.polish);
+    } else if (status == Status::converged && request.refine && !settings.gap_counts) {
+        close_gap(problem, store, request, blas);
     }
-    if (request.refine && status == Status::converged && store.whole() && store.size() <= kSmallProblem) {
-        polish(problem, blas, free_bias, tolerance, request.polish);
-    }
+    if (settings.gap_counts) status = reach_gap(problem, status, request, solve);
     JointReport report = report_of(problem, store);
     report.evaluations -= before;
-    report.status = problem.violation() <= tolerance && status != Status::unbounded ? Status::converged : status;
+    report.status = judged(problem, status, request.settings);
     report.bias_steps = bias_steps;
     // A dual point that is not feasible bounds nothing; the zero point always does.
     if (!balanced) report.objectives.dual = 0.0;

@@ -42,6 +42,7 @@ struct JointProblem {
     DecompositionSettings settings;
     FreeBiasSettings free_bias;
     PolishSettings polish;
+    GapSettings closing;
     LowRankSettings low_rank;
 };
 

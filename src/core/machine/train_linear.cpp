@@ -1,5 +1,6 @@
 #include "machine/train_linear.hpp"
 
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 
@@ -44,6 +45,49 @@ LinearSolution solve(const LinearTask<Loss>& task, LinearMethod method, const Li
     } else {
         throw std::invalid_argument("the exponentiated gradient method needs a loss with rows on a simplex");
     }
+}
+
+/// The rows of coefficients that are not zero, to start from.
+struct Rows {
+    std::vector<Index> support;
+    std::vector<double> rows;
+
+    Rows(const Coefficients& coefficients, Index classes) {
+        for (Index i = 0; i < coefficients.rows(); ++i) {
+            if (coefficients.row(i).empty()) continue;
+            support.push_back(i);
+            rows.resize(rows.size() + classes, 0.0);
+            for (const auto& [m, b] : coefficients.row(i)) *(rows.end() - classes + m) = b;
+        }
+    }
+};
+
+/// Solve to the gap and then, where the violation counts, to ever finer ones until it is met.
+template <RowLoss Loss, class Real>
+LinearSolution solve_to_violation(LinearTask<Loss> task, const LinearRequest& request, const LinearRows<Real>& rows,
+                                  const LinearTools& tools) {
+    LinearSolution solution = solve(task, request.method, rows, tools);
+    const Index most = task.settings.max_visits;
+    while (solution.status == Status::converged && solution.state.violation > request.violation) {
+        const double reached = std::min(task.gap, solution.state.gap());
+        task.gap = std::max(task.tuning.finest_gap, task.tuning.finer_for_violation * reached);
+        const Rows start(solution.coefficients, task.problem.classes);
+        const std::vector<double> bias = solution.state.bias;
+        const Index visits = solution.visits;
+        task.start_support = start.support;
+        task.start_rows = start.rows;
+        task.start_bias = bias;
+        if (most >= 0) task.settings.max_visits = std::max<Index>(0, most - visits);
+        LinearSolution finer = solve(task, request.method, rows, tools);
+        finer.visits += visits;
+        const bool stalls = !(finer.state.violation < solution.state.violation) && !(reached > task.tuning.finest_gap);
+        solution = std::move(finer);
+        if (stalls && solution.status == Status::converged) solution.status = Status::precision;
+    }
+    if (solution.state.violation <= request.violation && std::isfinite(request.violation)) {
+        solution.status = Status::converged;
+    }
+    return solution;
 }
 
 /// The classes of a separable machine are solved in groups: few, so that a visit does not cost much more for all its
@@ -136,7 +180,7 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Bla
             .start_support = start_support,
             .start_rows = start_rows,
             .start_bias = start_bias};
-        solutions[g] = solve(task, request.method, rows, tools);
+        solutions[g] = solve_to_violation(task, request, rows, tools);
     });
     LinearReport report = report_of(std::move(solutions), groups, request, examples);
     report.single_precision = std::is_same_v<Real, float>;
@@ -165,7 +209,9 @@ LinearReport train_linear(const LinearRequest& request, const Blas& blas, Contro
     }
     ThreadPool pool(request.threads);
     const bool large = std::ssize(request.order) * request.classes > request.tuning.small;
-    const bool single = large && request.gap >= request.tuning.single_gap && moderate(request);
+    // How small a gap the violation needs is not known.
+    const bool by_gap = std::isinf(request.violation);
+    const bool single = large && by_gap && request.gap >= request.tuning.single_gap && moderate(request);
     LinearReport report = std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;

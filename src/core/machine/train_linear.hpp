@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "kernel/data.hpp"
@@ -28,6 +29,8 @@ struct LinearRequest {
     std::vector<double> start_rows;    ///< their rows of coefficients,
     std::vector<double> start_bias;    ///< and the bias of each class, used when it is free
     double gap = 1e-3;                 ///< stop when the relative duality gap is at most this
+    /// Stop when no example violates its conditions by more than this; the gap is then made finer until it is so.
+    double violation = std::numeric_limits<double>::infinity();
     SequentialSettings settings;
     LinearSettings tuning;
     int threads = 1;

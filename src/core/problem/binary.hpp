@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "problem/gap.hpp"
 #include "support/types.hpp"
 
 namespace polymargin {
@@ -86,6 +87,9 @@ struct Violation {
 struct Objectives {
     double primal = 0.0;
     double dual = 0.0;
+
+    /// Relative to the larger of the two.
+    [[nodiscard]] double gap() const { return relative_gap(primal, dual); }
 };
 
 /// Primal and (maximised) dual objective, both from the gradient. With C = inf the primal point is the current one,

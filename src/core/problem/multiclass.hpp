@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "problem/gap.hpp"
 #include "support/types.hpp"
 
 namespace polymargin {
@@ -159,11 +160,7 @@ struct MulticlassObjectives {
     double dual = 0.0;
 
     /// Relative to the larger of the two.
-    [[nodiscard]] double gap() const {
-        const double scale = std::max(std::abs(primal), std::abs(dual));
-        if (!std::isfinite(scale)) return std::numeric_limits<double>::infinity();
-        return scale > 0.0 ? (primal - dual) / scale : 0.0;
-    }
+    [[nodiscard]] double gap() const { return relative_gap(primal, dual); }
 };
 
 /// Where a row stands in the formulas of both classic losses: with `a_m = -B_m` for the wrong classes, `S0 = sum a`,

@@ -292,7 +292,7 @@ std::vector<BinaryResult> solve_binary(std::span<const BinaryProblem> problems, 
                                        GramStore<Real>& store, const BinarySettings& requested, Control& control,
                                        std::span<const BinaryStart> starts) {
     BinarySettings settings = requested;
-    if (!store.whole()) settings.polish = nullptr;  // the rows of all free variables may not be there
+    if (!store.whole()) settings.polish = settings.finish = nullptr;  // the rows of all free variables may be missing
     const auto segments = segments_of(problems, store.size());
     Jobs jobs(problems, segments, settings.paths);
     if (independent<Real>(segments, store)) {

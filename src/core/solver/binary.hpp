@@ -18,6 +18,7 @@ namespace polymargin {
 
 struct BinarySettings {
     double tolerance = 1e-3;           ///< epsilon of Hsu & Lin (22)
+    double gap = 0.0;                  ///< stop at this relative duality gap instead; 0: at the violation
     Index max_iterations = -1;         ///< SMO steps for one problem; -1: no limit
     Index working_set = 512;           ///< most variables optimised together
     Index entrants = 64;               ///< most variables that enter the working set in a round
@@ -34,8 +35,10 @@ struct BinarySettings {
     double inner_share = 0.1, inner_share_of_path = 0.01;
     /// A hard margin below this share of the largest example is taken for none: see `inseparable`.
     double smallest_margin = 1e-4;
+    GapSettings closing;
     SmoSettings smo;
     const Blas* polish = nullptr;       ///< if given, and the store has the whole matrix, refine the answer to rounding
+    const Blas* finish = nullptr;       ///< likewise, refine answers whose gap is open
     const Blas* jump = nullptr;         ///< if given, solve for all free variables of a working set that takes long
     const Folds* folds = nullptr;       ///< if given, solve each problem again without each fold
     std::span<const CostPath> paths{};  ///< if given, solve each problem for each of them, one cost after the other

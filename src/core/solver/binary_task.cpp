@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "solver/accumulate.hpp"
+#include "solver/binary_task_closing_impl.hpp"
 #include "solver/polish.hpp"
 #include "solver/smallest.hpp"
 
@@ -50,7 +51,7 @@ void BinaryTask<Real>::begin_stage(std::span<const double> cost_bounds) {
     iteration_limit_ = settings_.max_iterations;
     tolerance_ = settings_.tolerance;
     violation_ = std::numeric_limits<double>::infinity();
-    refining_ = false;
+    refining_ = closing_ = false;
 }
 
 /// Go on to the next cost; false if there is none.
@@ -107,8 +108,9 @@ void BinaryTask<Real>::start_from(const BinaryStart& start) {
 
 template <class Real>
 void BinaryTask<Real>::stop(Status reason) {
+    undo_closing();
     if (fold_ < 0) {
-        keep_solution(violation_ <= settings_.tolerance ? Status::converged : reason);
+        keep_solution(meets_rule() ? Status::converged : reason);
         keep_for_all_costs(reason);
     } else {
         note_unsolved(reason);
@@ -128,9 +130,14 @@ void BinaryTask<Real>::keep_for_all_costs(Status status) {
 /// End the stage. An answer good enough counts as converged, even if it was to become better still.
 template <class Real>
 void BinaryTask<Real>::end_stage(Status reason) {
-    const bool good = violation_ <= settings_.tolerance && reason != Status::unbounded;
-    const Status status = good ? Status::converged : reason;
-    if (reason == Status::converged && settings_.polish != nullptr) polish_solution();
+    undo_closing();
+    if (reason == Status::converged && settings_.polish != nullptr) polish_solution(*settings_.polish, kMostFree);
+    Status status = reason;
+    if (reason != Status::unbounded && meets_rule()) {
+        status = Status::converged;
+    } else if (reason == Status::converged && settings_.gap > 0.0) {
+        status = Status::precision;
+    }
     if (fold_ < 0) {
         keep_solution(status);
     } else {
@@ -243,7 +250,7 @@ std::vector<Index> BinaryTask<Real>::worst(const Violation& v, Index count) cons
 /// Why this stage should end, if it should.
 template <class Real>
 std::optional<Status> BinaryTask<Real>::reason_to_end() {
-    if (!(violation_ > settings_.tolerance)) {
+    if (meets_rule()) {
         // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
         if (settings_.polish != nullptr && !refining_) {
             refining_ = true;
@@ -251,10 +258,13 @@ std::optional<Status> BinaryTask<Real>::reason_to_end() {
             const Index enough = 4 * iterations_ + 1000;
             iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
         }
-        if (!(violation_ > tolerance_)) return Status::converged;
+        const bool goes_on = refining_ ? violation_ > tolerance_ : settings_.gap <= 0.0 && closes_gap();
+        if (!goes_on) return Status::converged;
+    } else if (settings_.gap > 0.0 && !demands_more()) {
+        return Status::precision;
     }
     if (iteration_limit_ >= 0 && iterations_ >= iteration_limit_) {
-        return refining_ ? Status::converged : Status::max_iterations;
+        return refining_ || closing_ ? Status::converged : Status::max_iterations;
     }
     if (inseparable()) return Status::unbounded;
     return std::nullopt;
@@ -415,7 +425,7 @@ void BinaryTask<Real>::advance() {
     if (solved.unbounded) return end_stage(Status::unbounded);
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
     // round would be the same as this one.
-    if (solved.iterations == 0) return end_stage(refining_ ? Status::converged : Status::precision);
+    if (solved.iterations == 0) return end_stage(refining_ || closing_ ? Status::converged : Status::precision);
     for (Index s = 0; s < working_.size(); ++s) {
         const Index t = working_.members()[s];
         const double delta = block_.beta.data()[s] - state_.beta[t];
@@ -429,7 +439,7 @@ void BinaryTask<Real>::advance() {
 }
 
 template <class Real>
-void BinaryTask<Real>::polish_solution() {
+void BinaryTask<Real>::polish_solution(const Blas& blas, Index max_free) {
     const auto value = [this](Index i, Index j) {
         const std::size_t b = segment_of(j);
         return static_cast<double>(tables_[segment_of(i)][b]->row(global_of(i))[j - offsets_[b]]);
@@ -437,7 +447,7 @@ void BinaryTask<Real>::polish_solution() {
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
         add_to_gradient(which, change);
     };
-    polish(runs_, cost_bounds_, state_, {value, moved}, *settings_.polish);
+    polish(runs_, cost_bounds_, state_, {value, moved}, blas, std::min(max_free, kMostFree));
 }
 
 template class BinaryTask<float>;

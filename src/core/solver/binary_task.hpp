@@ -101,6 +101,11 @@ class BinaryTask {
     }
 
     [[nodiscard]] std::optional<Status> reason_to_end();
+    [[nodiscard]] double gap() const;
+    [[nodiscard]] bool meets_rule() const;
+    [[nodiscard]] bool closes_gap();
+    [[nodiscard]] bool demands_more();
+    void undo_closing();
     void begin_stage(std::span<const double> cost_bounds);
     void begin_anew();
     [[nodiscard]] bool raise_costs();
@@ -114,7 +119,7 @@ class BinaryTask {
     [[nodiscard]] bool inseparable() const;
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
-    void polish_solution();
+    void polish_solution(const Blas& blas, Index max_free);
     void load_block();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
@@ -140,6 +145,8 @@ class BinaryTask {
     Index iterations_ = 0;  // of this stage
     Index past_iterations_ = 0;
     bool refining_ = false;  // is tol met, and the answer made better still for polishing?
+    bool closing_ = false;   // is tol met, and the gap to be closed?
+    BinaryState met_;        // the state that met tol, while the gap is closed
     bool hard_ = false;      // is a bound infinite?
     bool fresh_ = true;
     bool finished_ = false;

@@ -22,6 +22,7 @@ namespace polymargin {
 struct DecompositionSettings {
     double tolerance = 1e-3;  ///< epsilon of Hsu & Lin (21), or of its counterpart for the loss
     double gap = 0.0;  ///< stop as well when the relative duality gap is at most this; 0: never, nor with a free bias
+    bool gap_counts = false;    ///< go on beyond the tolerance until the gap is reached
     Index max_iterations = -1;  ///< exact steps; -1: no limit
     Index working_set = 512;    ///< most examples optimised together
     Index entrants = 64;        ///< most examples that enter the working set in a round

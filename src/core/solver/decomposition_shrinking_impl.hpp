@@ -52,7 +52,9 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
         RestrictedStore<Real> restricted(store_, active);
         if (!store_.whole() && restricted.store().capacity(std::ssize(active)) < settings_.working_set) return false;
         ++shrinkings_;
-        Decomposition problem(loss_, labels, cost_bounds, classes_, restricted.store(), settings_, control_);
+        DecompositionSettings settings = settings_;
+        settings.gap = 0.0;  // that of a part says nothing
+        Decomposition problem(loss_, labels, cost_bounds, classes_, restricted.store(), settings, control_);
         problem.adopt(*this, active);
         problem.run(tolerance, most_steps);
         steps = problem.iterations();

@@ -72,6 +72,15 @@ struct PartObjectives {
     double losses = 0.0, linear = 0.0, conjugates = 0.0, violation = 0.0;
 };
 
+/// Coefficients within a millionth of a limit are at it: to balance the sums takes a little of each away, and off its
+/// limit an example would violate by all of its loss.
+template <RowLoss Loss>
+void snap_to_limits(const Loss& loss, const Example& example, std::span<double> row) {
+    constexpr double grown = 1.0 + 1e-6;
+    for (double& b : row) b *= grown;
+    loss.make_feasible(example, row);
+}
+
 /// By the scores of the weights and the bias of the state.
 template <RowLoss Loss>
 PartObjectives objectives_of_part(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
@@ -96,6 +105,7 @@ PartObjectives objectives_of_part(const Loss& loss, const LinearData& problem, c
         for_conjugate_gradient(loss, row, example, [&](Index m, double q) { gradient[m] += q; });
         part.conjugates += conjugate_of(loss, row, example);
         part.losses += example.cost_bound * loss.loss(scores, example.label);
+        snap_to_limits(loss, example, row);
         part.violation = std::max(part.violation, loss.violation(extremes_of(loss, gradient, row, example)));
     }
     return part;

@@ -47,6 +47,8 @@ struct LinearSettings {
                                    .growth = 2.0,
                                    .most_weight = 1.0,
                                    .stuck = {1.0 / 1.01, 1.0 / 0.99}};
+    /// Where the violation counts: the share of the gap that is asked for next, and the least.
+    double finer_for_violation = 0.1, finest_gap = 1e-14;
     NewtonSettings newton = {};
     ExponentiatedGradientSettings exponentiated_gradient = {};
 };

@@ -15,6 +15,9 @@ struct PolishKernel {
     std::function<void(std::span<const Index> which, std::span<const double> change)> moved;
 };
 
+/// Free variables up to which polishing pays: the cost of a step grows with the cube.
+inline constexpr Index kMostFree = 256;
+
 /// Turn a nearly optimal state into one that is optimal to rounding, by an active-set method: hold the variables at
 /// their bounds, solve the linear conditions of the free ones,
 ///
@@ -25,6 +28,6 @@ struct PolishKernel {
 /// SMO. The state is kept only if the violation fell. Problems with more than `max_free` free variables are left as
 /// they are.
 void polish(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
-            const PolishKernel& kernel, const Blas& blas, Index max_free = 256);
+            const PolishKernel& kernel, const Blas& blas, Index max_free = kMostFree);
 
 }  // namespace polymargin

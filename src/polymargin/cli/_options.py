@@ -9,6 +9,7 @@ import typer
 
 from polymargin.kernels import KERNELS, readers
 from polymargin.storage.data_files import LabelColumn
+from polymargin.support.typing import Stop as StopRule
 
 DATA_HELP = "Examples: LIBSVM/svmlight text or CSV, plain or compressed, or npz."
 
@@ -57,7 +58,12 @@ CacheSize = Annotated[
     float | None,
     typer.Option("-m", "--cache-size", show_default="half of what is free", help="MB of kernel values kept."),
 ]
-Tolerance = Annotated[float, typer.Option("-e", "--tol", help="Stop at this violation of the optimality conditions.")]
+Tolerance = Annotated[
+    float, typer.Option("-e", "--tol", help="Stop at this violation of the optimality conditions, or this gap: --stop.")
+]
+Stop = Annotated[
+    StopRule, typer.Option("--stop", help="What --tol is compared with; auto is the gap for most linear machines.")
+]
 Weight = Annotated[
     list[str] | None,
     typer.Option(

@@ -33,6 +33,7 @@ def train(
     cost: option.Cost = 1.0,
     weight: option.Weight = None,
     tol: option.Tolerance = 1e-3,
+    stop: option.Stop = "auto",
     cache_size: option.CacheSize = None,
     probability: option.Probability = 0,
     folds: Annotated[
@@ -67,6 +68,7 @@ def train(
         "gamma": gamma_value(gamma),
         "coef0": coef0,
         "tol": tol,
+        "stop": stop,
         "cache_size": "auto" if cache_size is None else cache_size,
         "n_jobs": jobs,
         "verbose": printer.verbose,

@@ -39,6 +39,7 @@ def tune(
     coef0: option.Coef0 = 0.0,
     weight: option.Weight = None,
     tol: option.Tolerance = 1e-3,
+    stop: option.Stop = "auto",
     cache_size: option.CacheSize = None,
     machine: option.Machine = DEFAULT_MACHINE,
     settings: option.Setting = None,
@@ -64,6 +65,7 @@ def tune(
         "degree": degree,
         "coef0": coef0,
         "tol": tol,
+        "stop": stop,
         "cache_size": "auto" if cache_size is None else cache_size,
     }
     unfitted = machine_of(machine, settings or (), False, parameters)

@@ -19,6 +19,7 @@ from polymargin.comparison.report import (
     shown_seconds,
     summary,
 )
+from polymargin.support.numeric import OPEN_GAP
 
 if TYPE_CHECKING:
     from polymargin.comparison.result import Comparison
@@ -107,6 +108,8 @@ def _table(comparison: Comparison) -> Element:
             element("td", text, class_=_side(name), data_label=name)
             for name, text in zip(names[1:], row[1:], strict=True)
         ]
+        if result.gap is not None and result.gap > OPEN_GAP:
+            cells[-1].set("class", f"{_side(names[-1])} open")
         lines.append(element("tr", first, cells, class_=kind))
     table = element("table", element("thead", head), element("tbody", lines))
     return element("div", table, class_="wide")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from polymargin.support.numeric import gap_style
+
 if TYPE_CHECKING:
     from polymargin.comparison.result import Comparison, MachineResult
 
@@ -197,7 +199,9 @@ def terminal(comparison: Comparison, console: Any) -> None:
         style = "dim" if not result.done else "bold" if row[3] == "best" else ""
         row[2] = row[2].removesuffix(" %")
         row[3] = row[3].split(",")[0].replace("difference", "diff")  # the p-value is in the verdict
-        table.add_row(*(Text(cell) for cell in row), style=style)
+        cells = [Text(cell) for cell in row]
+        cells[-1].stylize(gap_style(result.gap))
+        table.add_row(*cells, style=style)
     console.print(table)
     console.print()
     for sentence in [*comparison.verdict, meaning_of_rate(comparison)]:

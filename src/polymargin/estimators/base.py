@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from polymargin.support.examples import checked_examples
 from polymargin.support.numeric import Floats, Ints, Matrix
 from polymargin.support.state import unchanged_on_error
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import BaseEstimator, CacheSize, ClassifierMixin, ClassWeight, Gamma
+from polymargin.support.typing import BaseEstimator, CacheSize, ClassifierMixin, ClassWeight, Gamma, Stop
 
 OWN_ATTRIBUTES = {
     "n_features_in_": Declared("count"),
@@ -52,6 +52,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     gamma: Gamma = "scale"
     coef0: float = 0.0
     tol: float = 1e-3
+    stop: Stop = "auto"
     class_weight: ClassWeight = None
     max_iter: int = -1
     time_limit: float | None = None
@@ -65,6 +66,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "C": [Interval(Real, 0, None, closed="right")],
         **KERNEL_CONSTRAINTS,
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "stop": [StrOptions(set(get_args(Stop)))],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
@@ -166,7 +168,11 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : object
             The fitted machine. If the fit is interrupted or fails, the machine is as it was before.
         """
-        from polymargin.estimators.fitting import fit_checked, warn_unless_converged  # with all that is optimised
+        from polymargin.estimators.fitting import (  # with all that is optimised
+            fit_checked,
+            warn_of_open_gap,
+            warn_unless_converged,
+        )
 
         started = time.perf_counter()
         with unchanged_on_error(self):
@@ -176,6 +182,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             kernel = kernels.Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = fit_checked(self, X, y, weight, kernel, started)
         warn_unless_converged(self, solution)
+        warn_of_open_gap(self, solution)
         return self
 
     # Scores and classes.

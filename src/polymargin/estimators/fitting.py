@@ -18,10 +18,11 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from polymargin.formulations import Formulation, RunOptions, Solution, TrainingSet, checked_weights, training_set
 from polymargin.kernels import Kernel
 from polymargin.support.callbacks import HAVE_CALLBACKS, FitTasks
-from polymargin.support.numeric import Floats, Matrix
+from polymargin.support.numeric import OPEN_GAP, Floats, Matrix
 from polymargin.support.progress import progress_bar
 from polymargin.support.state import unchanged_on_error
 from polymargin.support.threads import one_blas_thread, thread_count
+from polymargin.support.typing import Stop
 
 
 class Machine(Protocol):
@@ -29,6 +30,7 @@ class Machine(Protocol):
 
     C: float
     tol: float
+    stop: Stop
     class_weight: Any
     max_iter: int
     time_limit: float | None
@@ -134,6 +136,7 @@ def _options(machine: Machine, classes: NDArray[Any], progress: Any) -> RunOptio
     warm = machine.warm_start and "model_" in state and np.array_equal(classes, state["classes_"])
     return RunOptions(
         tolerance=float(machine.tol),
+        stop=machine.stop,
         max_iterations=int(machine.max_iter),
         time_limit=float("inf") if machine.time_limit is None else float(machine.time_limit),
         cache_size=machine.cache_size,
@@ -164,11 +167,33 @@ def warn_unless_converged(machine: Machine, solution: Solution, stop: threading.
         "stopped": "a callback asked to stop",
         "precision": "rounding hides the rest",
     }[outcome.stop_reason]
-    violation = "" if solution.violation is None else f" at violation {solution.violation:.3g}"
-    warnings.warn(
-        f"{type(machine).__name__} did not converge: {reason}{violation} "
-        f"(tol={machine.tol:g}); primal {outcome.primal:.6g}, dual {outcome.dual:.6g}, "
-        f"relative gap {outcome.gap:.3g}. Scale the data, raise the limit, or raise tol.",
-        ConvergenceWarning,
-        stacklevel=5 if HAVE_CALLBACKS else 4,  # past the decorators of fit
+    _warn(
+        f"{type(machine).__name__} did not converge: {reason}{_violation(solution)} (tol={machine.tol:g}); "
+        f"{_objectives(solution)}. Scale the data, raise the limit, or raise tol."
     )
+
+
+def warn_of_open_gap(machine: Machine, solution: Solution) -> None:
+    """Warn if the tolerance was met far from the optimum: a small violation, times a large C, is a large gap.
+
+    Whoever sets the gap itself to more knows.
+    """
+    allowed = max(OPEN_GAP, machine.tol) if solution.by_gap else OPEN_GAP
+    if solution.outcome.converged and solution.outcome.gap > allowed:
+        _warn(
+            f"{type(machine).__name__} met tol={machine.tol:g}{_violation(solution)}, but may be far from the optimum: "
+            f'{_objectives(solution)}. Take a smaller tol, or stop="gap", which makes tol the relative gap.'
+        )
+
+
+def _violation(solution: Solution) -> str:
+    return "" if solution.violation is None else f" at violation {solution.violation:.3g}"
+
+
+def _objectives(solution: Solution) -> str:
+    outcome = solution.outcome
+    return f"primal {outcome.primal:.6g}, dual {outcome.dual:.6g}, relative gap {outcome.gap:.3g}"
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ConvergenceWarning, stacklevel=6 if HAVE_CALLBACKS else 5)  # past the decorators of fit

@@ -52,10 +52,10 @@ class LinearProgramSVC(MulticlassSVC):
 
     Notes
     -----
-    ``tol`` is the relative duality gap, over all constraints and all coefficients, generated or not. If it is at most
-    1e-3, problems of up to 1,024 examples are solved exactly, as the last rounds cost little there. ``max_iter`` limits
-    the iterations, ``n_iter_``. A fit that is stopped keeps the best point so far. ``warm_start`` begins with the
-    coefficients and constraints that were active in the last solution.
+    The gap is over all constraints and all coefficients, generated or not. If ``tol`` is at most 1e-3, problems of up
+    to 1,024 examples are solved exactly, as the last rounds cost little there. ``max_iter`` limits the iterations,
+    ``n_iter_``. A fit that is stopped keeps the best point so far. ``warm_start`` begins with the coefficients and
+    constraints that were active in the last solution.
 
     Where the classes of more than 1,024 examples overlap so much that most constraints are active, and ``cache_size``
     leaves room for four matrices of n^2 numbers, an interior point method takes over from HiGHS: ``solver_used_`` is

@@ -57,8 +57,13 @@ class SoftmaxSVC(MulticlassSVC):
         objective. None: no b.
     <kernel>
     tol : float, default=1e-3
-        Relative gap between the objective and its lower bound at which to stop. For a problem that is not convex the
-        gap that the same gradient would mean if it were. Up to 1,024 examples are solved to rounding.
+        When to stop: the largest value of what ``stop`` names. Up to 1,024 examples are solved to rounding.
+    stop : {"auto", "violation", "gap"}, default="auto"
+        What ``tol`` is compared with. ``"gap"``, which ``"auto"`` is: the relative gap between the objective and its
+        lower bound; for a problem that is not convex the gap that the same gradient would mean if it were.
+        ``"violation"``: by how much the loss of an example is too large in the mean, which is the gap divided by the
+        sum of all C_t. Unless the gap itself is set to more, one above 0.01 gives a
+        warning.
     class_weight : dict, "balanced" or None, default=None
         Factors on C for each class; ``"balanced"`` makes them inversely proportional to class frequencies.
     max_iter : int, default=-1

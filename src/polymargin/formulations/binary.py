@@ -43,14 +43,14 @@ def solve_binary(
         training.X,
         training.order,
         training.largest_cost_bound,
-        options.tolerance,
+        options.exact_to,
         options.budget_bytes(training.X),
         options.threads,
     )
     results = session.train_binary(
         problems,
         training.cost_bounds,
-        _core.BinarySettings(tolerance=options.tolerance, max_iterations=options.max_iterations),
+        binary_settings(options),
         start=core_start(None if options.start is None else binary_start(options.start, training)),
         folds=folds,
         refine=kernel.refine,
@@ -69,8 +69,14 @@ def solve_binary(
             evaluations=results.evaluations,
         ),
         violation=float(np.max(results.violation)),
+        by_gap=options.stop == "gap",
         held_out=results.held_out,
     )
+
+
+def binary_settings(options: RunOptions) -> _core.BinarySettings:
+    """Return how far binary problems are to be solved."""
+    return _core.BinarySettings(tolerance=options.tolerance, gap=options.gap, max_iterations=options.max_iterations)
 
 
 def binary_model(

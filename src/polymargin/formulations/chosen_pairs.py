@@ -14,7 +14,7 @@ import numpy as np
 
 from polymargin import _core
 from polymargin.decision import ColumnDistances, DecisionMatrix, pair_answers
-from polymargin.formulations.binary import binary_model, binary_start
+from polymargin.formulations.binary import binary_model, binary_settings, binary_start
 from polymargin.formulations.formulation import (
     RunOptions,
     Solution,
@@ -102,7 +102,7 @@ class ChosenPairs:
             training.X,
             training.order,
             training.largest_cost_bound,
-            options.tolerance,
+            options.exact_to,
             budget - probes.kept_bytes,
             options.threads,
         )
@@ -218,7 +218,7 @@ class PairRounds:
         results = self._session.train_binary(
             pair_problems(pair[None, :], self._training.class_starts),
             self._training.cost_bounds,
-            _core.BinarySettings(tolerance=options.tolerance, max_iterations=options.max_iterations),
+            binary_settings(options),
             start=self._starts.get((int(pair[0]), int(pair[1]))),
             refine=self._kernel.refine,
             time_limit=max(self._deadline - time.perf_counter(), 1e-9),
@@ -265,6 +265,7 @@ class PairRounds:
             model=binary_model(results, layout, self._training, self._kernel, self._options.tolerance),
             outcome=ChosenPairsOutcome(**vars(ended), distances=np.array(self._distances)),
             violation=float(np.max(results.violation)),
+            by_gap=self._options.stop == "gap",
             n_solved=len(self._results),
             decision_matrix=DecisionMatrix(pairs=pairs, matrix=np.array(self._shares)),
         )

@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches
 
 from polymargin import _core
 from polymargin.decision import DecisionRule
+from polymargin.formulations.binary import binary_settings
 from polymargin.formulations.formulation import RunOptions
 from polymargin.kernels import Kernel
 from polymargin.models import ScoreLayout
@@ -137,7 +138,7 @@ class CostFamily:
     def _solve(self, session: _core.KernelSession, weight: Floats, progress: Any) -> list[_core.BinaryResults]:
         """Return the solutions for each row of weights."""
         options = self._options
-        settings = _core.BinarySettings(tolerance=options.tolerance, max_iterations=options.max_iterations)
+        settings = binary_settings(options)
         results = session.train_paths(
             self._problems, weight, np.asarray(self._costs, dtype=np.float64), settings, progress=progress
         )

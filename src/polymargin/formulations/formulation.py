@@ -15,10 +15,14 @@ from polymargin.kernels import Kernel
 from polymargin.models import KernelModel, Outcome, ScoreLayout
 from polymargin.support.memory import budget_bytes
 from polymargin.support.numeric import Floats, Ints, Matrix, relative_gap
+from polymargin.support.typing import Stop
 
 Progress = Callable[..., bool]
 """``progress(done, total, iterations, value, solution=None)``: problems solved, of how many, steps taken, the violation
 or gap so far, and for solvers with rounds a function that returns the solution so far. False asks to stop."""
+
+
+_FINEST = 1e-10  # the least violation that the core asks for where the gap counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +30,7 @@ class RunOptions:
     """How far to solve, with what, and who listens."""
 
     tolerance: float = 1e-3
+    stop: Stop = "auto"  # what the tolerance is of; "auto": of what the solver goes by
     max_iterations: int = -1
     time_limit: float = float("inf")
     cache_size: str | float = "auto"
@@ -33,6 +38,26 @@ class RunOptions:
     random_state: Any = None
     start: KernelModel | None = None  # of an earlier fit to the same classes
     progress: Progress | None = None
+
+    @property
+    def gap(self) -> float:
+        """The relative gap that a solver which goes by its violation is to reach; 0 if the violation counts."""
+        return self.tolerance if self.stop == "gap" else 0.0
+
+    @property
+    def violation(self) -> float:
+        """The violation that a solver which goes by its gap is to reach; inf if the gap counts."""
+        return self.tolerance if self.stop == "violation" else float("inf")
+
+    @property
+    def exact_to(self) -> float:
+        """The smallest violation that kernel values must be exact enough for: what a gap needs is not known before."""
+        return min(self.tolerance, _FINEST) if self.stop == "gap" else self.tolerance
+
+    def total_cost(self, training: TrainingSet) -> float | None:
+        """Return what makes a mean violation of a gap, for solvers that know no other; None if the gap counts."""
+        total = float(training.cost_bounds.sum())
+        return total if self.stop == "violation" and np.isfinite(total) else None
 
     @property
     def seed(self) -> int:
@@ -52,6 +77,7 @@ class Solution:
     model: KernelModel
     outcome: Outcome
     violation: float | None = None  # of the optimality conditions, where the solver looks at it
+    by_gap: bool = False  # whether the tolerance was that of the gap
     n_solved: int | None = None  # problems that were solved, where there may be fewer than were announced
 
 

@@ -14,6 +14,7 @@ from polymargin.formulations.linear import (
     chosen_solver,
     row_start,
     solve_linear,
+    with_linear_rule,
 )
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
@@ -74,6 +75,7 @@ class Joint:
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve on kernel values, or on the examples themselves."""
         solver, layout = self._solver(training, kernel), self.layout(training.n_classes)
+        options = with_linear_rule(options, kernel)
         if solver in LINEAR_SOLVERS:
             task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
             return solve_linear(task, training, kernel, options)
@@ -82,30 +84,37 @@ class Joint:
             training.X,
             training.order,
             training.largest_cost_bound,
-            options.tolerance,
+            options.exact_to,
             options.budget_bytes(training.X, matrices),
             options.threads,
         )
         bias = _core.Bias[self.bias or "none"]
         result = session.train_joint(
             _core.JointProblem(self.loss.core, bias, training.cost_bounds, training.labels, layout.n_scores),
-            _core.JointSettings(tolerance=options.tolerance, max_iterations=options.max_iterations),
+            _core.JointSettings(
+                tolerance=options.tolerance,
+                gap=options.gap,
+                gap_counts=options.stop == "gap",
+                max_iterations=options.max_iterations,
+            ),
             start=None if options.start is None else row_start(options.start, training),
             refine=kernel.refine,
             time_limit=options.time_limit,
             progress=options.progress,
         )
         refuse_inseparable(result.status == _core.Status.unbounded)
-        return self._solution(result, training, kernel, options.tolerance)
+        return self._solution(result, training, kernel, options)
 
-    def _solution(self, result: _core.JointResult, training: TrainingSet, kernel: Kernel, tolerance: float) -> Solution:
+    def _solution(
+        self, result: _core.JointResult, training: TrainingSet, kernel: Kernel, options: RunOptions
+    ) -> Solution:
         layout = self.layout(training.n_classes)
         model = KernelModel(
             **expansion(training, kernel, result.support),
             coefficients=np.ascontiguousarray(result.rows.T),
             intercept=layout.kept(result.intercept),
             layout=layout,
-            tolerance=tolerance,
+            tolerance=options.tolerance,
         )
         ended = outcome(
             primal=result.primal,
@@ -114,4 +123,4 @@ class Joint:
             iterations=int(result.iterations),
             evaluations=result.evaluations,
         )
-        return Solution(model=model, outcome=ended, violation=result.violation)
+        return Solution(model=model, outcome=ended, violation=result.violation, by_gap=options.stop == "gap")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,12 @@ def chosen_solver(solver: str, kernel: Any, n_examples: int, hard: bool, *, alwa
     return solver
 
 
+def with_linear_rule(options: RunOptions, kernel: Kernel) -> RunOptions:
+    """Return the options with one rule for all linear machines, whichever solver their number of examples asks for."""
+    linear = isinstance(kernel.kind, str) and kernel.kind == "linear"
+    return replace(options, stop="gap") if linear and options.stop == "auto" else options
+
+
 def solve_linear(task: LinearTask, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
     """Solve without kernel values."""
     if task.solver == SEQUENTIAL_DUAL:
@@ -90,6 +96,11 @@ def solve_linear(task: LinearTask, training: TrainingSet, kernel: Kernel, option
             raise ValueError(
                 "solver='exponentiated-gradient' needs a loss on a simplex, CrammerSingerSVC's; use 'sequential-dual'"
             )
+        if options.stop == "violation":
+            raise ValueError(
+                "solver='exponentiated-gradient' has no stop='violation', its coefficients never reach their limits: "
+                "use stop='gap' or 'sequential-dual'"
+            )
         return _in_core(task, training, kernel, options)
     return _by_cutting_planes(task, training, kernel, options)
 
@@ -100,6 +111,7 @@ def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: R
     settings = _core.LinearSettings(
         method=_core.LinearMethod[task.solver.replace("-", "_")],
         gap=options.tolerance,
+        violation=options.violation,
         max_visits=options.max_iterations,
         seed=options.seed,
         **asdict(task.heuristics),
@@ -128,6 +140,7 @@ def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: R
             solver=task.solver,
         ),
         violation=result.violation,
+        by_gap=options.stop != "violation",
     )
 
 
@@ -154,6 +167,7 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
                 iterations=result.iterations,
                 solver=task.solver,
             ),
+            by_gap=options.stop != "violation",
         )
 
     def progress(done: int, total: int, iterations: int, gap: float, result: Any = None, /) -> bool:
@@ -162,6 +176,7 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
 
     limits = Limits(
         tolerance=options.tolerance,
+        total_cost=options.total_cost(training),
         max_iterations=options.max_iterations,
         time_limit=options.time_limit,
         threads=options.threads,

@@ -87,6 +87,7 @@ class LinearProgram:
 
         limits = Limits(
             tolerance=options.tolerance,
+            total_cost=options.total_cost(training),
             max_iterations=options.max_iterations,
             time_limit=options.time_limit,
             threads=options.threads,
@@ -139,4 +140,5 @@ class LinearProgram:
         return Solution(
             model=model,
             outcome=LinearProgramOutcome(**vars(ended), active=active, multipliers=multipliers.data),
+            by_gap=options.stop != "violation",
         )

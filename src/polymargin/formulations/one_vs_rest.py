@@ -12,7 +12,14 @@ from polymargin import _core
 from polymargin.formulations.binary import signed_ranges, solve_binary
 from polymargin.formulations.family import CostFamily
 from polymargin.formulations.formulation import RunOptions, Solution
-from polymargin.formulations.linear import SEQUENTIAL_DUAL, Heuristics, LinearTask, chosen_solver, solve_linear
+from polymargin.formulations.linear import (
+    SEQUENTIAL_DUAL,
+    Heuristics,
+    LinearTask,
+    chosen_solver,
+    solve_linear,
+    with_linear_rule,
+)
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import OneVsRest as OneVsRestLoss
@@ -82,7 +89,7 @@ class OneVsRest:
 
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve all problems, side by side on one kernel, or on the examples themselves."""
-        layout = self.layout(training.n_classes)
+        layout, options = self.layout(training.n_classes), with_linear_rule(options, kernel)
         if self._solver(training, kernel) == SEQUENTIAL_DUAL:
             labels = training.labels - 1 if training.n_classes == 2 else training.labels  # the column of the second
             task = LinearTask(OneVsRestLoss(), self.bias, SEQUENTIAL_DUAL, labels, layout, self.heuristics)

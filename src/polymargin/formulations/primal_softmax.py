@@ -99,7 +99,7 @@ class PrimalSoftmax:
             objective = self._objective(Z, training, factor, blocks)
 
             def solution(result: NewtonResult) -> Solution:
-                return self._solution(result, objective, basis, training, kernel, options.tolerance, evaluations)
+                return self._solution(result, objective, basis, training, kernel, options, evaluations)
 
             def progress(
                 done: int, total: int, steps: int, gap: float, result: Callable[[], Any] | None = None, /
@@ -109,6 +109,7 @@ class PrimalSoftmax:
 
             limits = Limits(
                 tolerance=options.tolerance,
+                total_cost=options.total_cost(training),
                 max_iterations=options.max_iterations,
                 time_limit=options.time_limit - (time.perf_counter() - started),
                 threads=options.threads,
@@ -166,7 +167,7 @@ class PrimalSoftmax:
         basis: Basis | None,
         training: TrainingSet,
         kernel: Kernel,
-        tolerance: float,
+        options: RunOptions,
         evaluations: int,
     ) -> Solution:
         """Return the scores as an expansion on the points of the basis, or on the features."""
@@ -190,7 +191,7 @@ class PrimalSoftmax:
             "coefficients": np.ascontiguousarray(coefficients.T),
             "intercept": layout.kept(intercept),
             "layout": layout,
-            "tolerance": tolerance,
+            "tolerance": options.tolerance,
         }
         ended = outcome(
             primal=result.primal,
@@ -203,4 +204,5 @@ class PrimalSoftmax:
         return Solution(
             model=KernelModel(**fields) if basis is not None else LinearModel(**fields, weights=weights),
             outcome=PrimalOutcome(**vars(ended), gradient_norm=float(result.gradient_norm)),
+            by_gap=options.stop != "violation",
         )

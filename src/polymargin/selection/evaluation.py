@@ -107,6 +107,7 @@ class Evaluation:
         machine = series.machine
         options = RunOptions(
             tolerance=float(machine.tol),
+            stop=machine.stop,
             max_iterations=int(machine.max_iter),
             cache_size=machine.cache_size,
             threads=thread_count(n_jobs),

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.formulations import OneVsRest, Pairs, training_set
+from polymargin.formulations import OneVsRest, Pairs, RunOptions, training_set
 from polymargin.support.callbacks import has_callbacks
 from polymargin.support.memory import budget_bytes
 from polymargin.support.numeric import Floats, Ints
@@ -65,8 +65,9 @@ class KernelGroup:
 
     @property
     def tolerance(self) -> float:
-        """The smallest tol of any candidate."""
-        return min(float(series.machine.tol) for series in self.series)
+        """The smallest violation that the solver of any candidate may have to see."""
+        machines = [series.machine for series in self.series]
+        return min(RunOptions(tolerance=float(each.tol), stop=each.stop).exact_to for each in machines)
 
     def needs_kernel(self, n_examples: int) -> bool:
         """Whether candidates are trained on kernel values; else on the examples themselves."""

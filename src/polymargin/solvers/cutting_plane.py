@@ -254,7 +254,7 @@ class _Search:
     def stop_reason(self) -> Status | None:
         """Return why to stop here, None to go on."""
         limits = self._limits
-        if self._gap <= limits.tolerance:
+        if self._gap <= limits.wanted_gap(self._primal, self._dual):
             return "converged"
         if self._iterations == limits.max_iterations:
             return "max_iter"

@@ -32,7 +32,16 @@ class Limits(Generic[Result]):
     """How far a solver goes, with how many threads, and who hears of it."""
 
     tolerance: float = 1e-3  # relative duality gap
+    # If given, the tolerance is that of the mean violation: the gap of the objectives by the sum of all costs.
+    total_cost: float | None = None
     max_iterations: int = -1  # -1: no limit
     time_limit: float = float("inf")  # seconds
     threads: int = 1  # results do not depend on them
     progress: Progress[Result] | None = None
+
+    def wanted_gap(self, primal: float, dual: float) -> float:
+        """Return the relative gap to stop at, for objectives of this size."""
+        scale = max(abs(primal), abs(dual))
+        if self.total_cost is None or not 0 < scale < float("inf"):
+            return self.tolerance
+        return self.tolerance * self.total_cost / scale

@@ -308,7 +308,12 @@ class _Solver:
         self._method: _Generation | _WholeProgram = self._generation
         self._may_switch = budget_bytes >= 8 * MATRICES_NEEDED * n**2
         exactly = n <= settings.exact_examples and limits.tolerance <= settings.exact_tolerance
-        self._target = min(limits.tolerance, settings.exact_gap) if exactly else limits.tolerance
+        self._finest = settings.exact_gap if exactly else float("inf")
+
+    @property
+    def _wanted(self) -> float:
+        """The gap that was asked for."""
+        return self._limits.wanted_gap(self._best.primal, self._best.dual)
 
     def _late(self) -> bool:
         return time.perf_counter() > self._deadline
@@ -321,12 +326,12 @@ class _Solver:
         """Do rounds until there is a reason to stop."""
         status = None
         while status is None:
-            status = self._method.advance(self._target) or self._stop_reason()
+            status = self._method.advance(min(self._wanted, self._finest)) or self._stop_reason()
             if status is None:
                 self._switch_if_overlapping()
             elif self._failed(status):  # what rounding ended, the simplex method may bring to an end
                 self._method, self._may_switch, status = self._generation, False, None
-        if self._best.gap <= self._limits.tolerance:
+        if self._best.gap <= self._wanted:
             self._best.centre_intercepts(self._settings.exact_gap)
             status = "converged"
         return self.result(status)
@@ -343,12 +348,12 @@ class _Solver:
         if self._may_switch and self._method is self._generation and self._generation.overlapping:
             iterations = self._generation.iterations
             self._method = _WholeProgram(self._best, iterations, self._limits, self._go_on, self._settings)
-            self._target = min(self._target, self._settings.sparsity_loss)
+            self._finest = min(self._finest, self._settings.sparsity_loss)
 
     def _failed(self, status: Status) -> bool:
         """Return whether the interior point method gave up."""
         interior = self._method is not self._generation
-        return status == "precision" and interior and self._best.gap > self._limits.tolerance
+        return status == "precision" and interior and self._best.gap > self._wanted
 
     def result(self, status: Status = "stopped") -> LinearProgramResult:
         """Return the best points."""

@@ -60,7 +60,7 @@ class _Search:
         self, objective: Objective, start: Floats, limits: Limits[NewtonResult], settings: NewtonSettings
     ) -> None:
         self.objective = objective
-        self.tolerance = limits.tolerance
+        self._limits = limits
         self.point = start
         self.primal = objective.value_and_gradient(start)[0]
         self.dual = objective.bound(start)
@@ -70,6 +70,11 @@ class _Search:
         self._deadline = time.perf_counter() + limits.time_limit
         self._progress = limits.progress
         self._settings = settings
+
+    @property
+    def tolerance(self) -> float:
+        """The relative gap to stop at."""
+        return self._limits.wanted_gap(self.primal, self.dual)
 
     @property
     def gap(self) -> float:
@@ -216,6 +221,6 @@ def minimize(
             search.polish()
     except _StopError:
         pass  # the best point so far is the answer
-    if search.gap <= limits.tolerance:
+    if search.gap <= search.tolerance:
         search.status = "converged"
     return search.outcome()

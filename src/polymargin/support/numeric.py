@@ -15,6 +15,10 @@ Matrix: TypeAlias = Any
 
 _ROUNDING = 1e-9  # of sums over many examples, relative
 
+SMALL_GAP, OPEN_GAP = 1e-3, 1e-2
+"""Relative gaps up to which an answer is as good as any, and above which it may be far from the optimum: whoever shows
+one says so."""
+
 
 def relative_gap(primal: float, dual: float) -> float:
     """Return (primal - dual) / max(|primal|, |dual|), 0 when both are 0, inf while there is no primal point.
@@ -26,3 +30,10 @@ def relative_gap(primal: float, dual: float) -> float:
     scale = max(abs(primal), abs(dual))
     gap = (primal - dual) / scale if scale > 0 else 0.0
     return 0.0 if -_ROUNDING < gap < 0 else gap
+
+
+def gap_style(gap: float | None) -> str:
+    """Return the style in which rich shows a relative gap: green, yellow or red."""
+    if gap is None:
+        return ""
+    return "green" if gap <= SMALL_GAP else "yellow" if gap <= OPEN_GAP else "bold red"

@@ -22,6 +22,7 @@ __all__ = [
     "FeatureBasis",
     "Gamma",
     "Solver",
+    "Stop",
     "Strategy",
     "TransformerMixin",
 ]
@@ -35,6 +36,7 @@ LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
 Decision: TypeAlias = Literal["votes", "dag", "adag", "coupling"]
 Answers: TypeAlias = Literal["signs", "margins"]
 FeatureBasis: TypeAlias = Literal["kpca", "cholesky", "subset"]
+Stop: TypeAlias = Literal["auto", "violation", "gap"]
 Strategy: TypeAlias = Literal["joint", "one-vs-rest"]
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 CacheSize: TypeAlias = Literal["auto"] | float

@@ -402,3 +402,48 @@ TEST(a_session_that_was_stopped_begins_anew) {
         }
     }
 }
+
+TEST(the_gap_of_binary_problems_is_reached_when_it_is_what_counts) {
+    Data data(3, 90, 131);
+    std::ranges::fill(data.cost_bounds, 1e4);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.5};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    for (const auto& problems : {audit::all_pairs(3, 90), audit::all_rests(3, 90)}) {
+        auto request = request_for(data, data.x.dense(), kernel, problems);
+        request.refine = false;  // that would close any gap
+        request.settings.tolerance = 0.5;
+        double before = 0.0;
+        for (const auto& result : run(request).results) before = std::max(before, result.objectives.gap());
+        CHECK(before > 1e-2);
+        request.settings.gap = 1e-6;
+        const auto report = run(request);
+        for (std::size_t p = 0; p < problems.size(); ++p) {
+            const auto a = audit::examine(problems[p], request.cost_bounds, gram, report.results[p]);
+            CHECK(report.results[p].status == Status::converged);
+            CHECK((a.primal - a.dual) / a.primal <= 1.01e-6);
+        }
+        request.settings.gap = 1e-300;  // no violation is small enough
+        for (const auto& result : run(request).results) {
+            CHECK(result.status == Status::precision || result.objectives.gap() <= 0.0);
+        }
+    }
+}
+
+TEST(an_open_gap_is_closed_where_that_is_cheap_and_the_violation_stays) {
+    Data data(3, 360, 132);
+    std::ranges::fill(data.cost_bounds, 1e4);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 2.0};
+    auto request = request_for(data, data.x.dense(), kernel, audit::all_rests(3, 360));
+    request.settings.tolerance = 0.1;
+    const auto closed = run(request);
+    request.refine = false;
+    const auto open = run(request);
+    double before = 0.0, after = 0.0;
+    for (std::size_t p = 0; p < 3; ++p) {
+        before += open.results[p].objectives.gap();
+        after += closed.results[p].objectives.gap();
+        CHECK(closed.results[p].status == Status::converged && closed.results[p].violation <= 0.1);
+        CHECK(closed.results[p].objectives.dual >= open.results[p].objectives.dual * (1 - 1e-9));
+    }
+    CHECK(after < 0.5 * before);
+}

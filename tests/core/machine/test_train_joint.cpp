@@ -244,3 +244,35 @@ TEST(losses_of_separate_classes_are_not_for_kernel_machines) {
     const Data data(3, 60, 283);
     CHECK_THROWS(std::invalid_argument, "problems of their own", run(request_for(data, OneVsRest(), BiasKind::none)));
 }
+
+TEST(the_gap_of_a_machine_is_reached_when_it_is_what_counts) {
+    Data data(3, 60, 289);
+    std::ranges::fill(data.cost_bounds, 1e4);
+    const Matrix gram = fixtures::plain_gram(kRbf, data.x, data.order);
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
+        auto request = request_for(data, loss, bias, 0.1);
+        request.refine = false;  // that would close any gap
+        request.settings.gap = 1e-5;
+        request.settings.gap_counts = true;
+        const auto report = run(request);
+        const auto w =
+            plain::evaluate(plain_of(loss), gram, request.labels, request.cost_bounds, machine_of(request, report));
+        CHECK(report.status == Status::converged);
+        CHECK((w.primal - w.dual) / w.primal <= 1.01e-5);
+    });
+}
+
+TEST(an_open_gap_of_a_machine_is_closed_where_that_is_cheap_and_the_violation_stays) {
+    Data data(3, 360, 290);
+    std::ranges::fill(data.cost_bounds, 1e4);
+    for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger())}) {
+        auto request = request_for(data, loss, BiasKind::regularized, 0.1);
+        request.kernel.gamma = 2.0;
+        const auto closed = run(request);
+        request.refine = false;
+        const auto open = run(request);
+        CHECK(closed.status == Status::converged && closed.violation <= 0.1);
+        CHECK(closed.objectives.gap() < open.objectives.gap() && open.objectives.gap() > 1e-2);
+        CHECK(closed.objectives.dual >= open.objectives.dual * (1 - 1e-9));
+    }
+}

@@ -488,3 +488,19 @@ TEST(the_exponentiated_gradient_has_the_same_machine) {
     request.method = LinearMethod::exponentiated_gradient;
     CHECK_THROWS(std::invalid_argument, "simplex", run(request));
 }
+
+TEST(linear_machines_meet_the_violation_they_are_asked_to) {
+    const LinearProblem problem(4, 70, 8, 1.0, 391);
+    const Matrix gram = problem.gram();
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
+        auto request = request_for(problem, loss, bias, 1e-1);
+        const auto by_gap = run(request);
+        request.violation = 1e-3;
+        const auto report = run(request);
+        CHECK(report.status == Status::converged && report.violation <= 1e-3);
+        CHECK(by_gap.violation > 1e-3);
+        check_honest(problem, gram, request, report);
+        request.settings.max_visits = 2 * problem.size();
+        CHECK(run(request).status == Status::max_iterations);
+    });
+}

@@ -1,0 +1,61 @@
+#pragma once
+
+// The member functions of `BinaryTask` that know when an answer is good enough; included by its source alone.
+
+#include <algorithm>
+#include <cmath>
+
+#include "solver/binary_task.hpp"
+
+namespace polymargin {
+
+template <class Real>
+double BinaryTask<Real>::gap() const {
+    return objectives(runs_, state_, cost_bounds_, intercept(runs_, state_, cost_bounds_)).gap();
+}
+
+/// Whether the answer is as good as was asked for.
+template <class Real>
+bool BinaryTask<Real>::meets_rule() const {
+    return settings_.gap > 0.0 ? gap() <= settings_.gap : !(violation_ > settings_.tolerance);
+}
+
+/// Whether to go on for a while because the violation that is met leaves a large gap, and somebody will see it.
+template <class Real>
+bool BinaryTask<Real>::closes_gap() {
+    const GapSettings& closing = settings_.closing;
+    if (fold_ >= 0 || path_ != nullptr || gap() <= closing.open) return false;
+    if (!closing_) {
+        // To solve for the free variables must not cost more than the steps did, each on a whole working set.
+        const double steps = static_cast<double>(iterations_) * static_cast<double>(working_.capacity());
+        if (settings_.finish != nullptr) polish_solution(*settings_.finish, static_cast<Index>(std::cbrt(steps)));
+        closing_ = true;
+        met_ = state_;
+        const double more = closing.more_steps * static_cast<double>(iterations_) + closing.few_steps;
+        const Index enough = iterations_ + static_cast<Index>(more);
+        iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
+        violation_ = violation(runs_, state_, cost_bounds_).size();
+        if (gap() <= closing.open) return false;
+    }
+    return demands_more();
+}
+
+/// Ask for a smaller violation than the one that is met; false if there is none.
+template <class Real>
+bool BinaryTask<Real>::demands_more() {
+    tolerance_ = finer_tolerance(tolerance_, violation_, settings_.closing);
+    return violation_ > tolerance_;
+}
+
+/// What was done to close the gap must not cost the violation.
+template <class Real>
+void BinaryTask<Real>::undo_closing() {
+    if (!closing_) return;
+    violation_ = violation(runs_, state_, cost_bounds_).size();
+    if (violation_ > settings_.tolerance) {
+        state_ = met_;
+        violation_ = violation(runs_, state_, cost_bounds_).size();
+    }
+}
+
+}  // namespace polymargin
