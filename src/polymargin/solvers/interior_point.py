@@ -81,8 +81,8 @@ class _Constraints:
             if c == e:
                 weight = D[:, c].copy()
                 weight[own] = total[own]
-                columns = self._K[:, group]
-                M[group, group] = (columns * weight[:, None]).T @ columns
+                rooted = self._K[:, group] * np.sqrt(weight)[:, None]
+                M[group, group] = rooted.T @ rooted  # one factor twice: BLAS forms half of it
             else:
                 M[group, other] = -(self._K[own, group] * D[own, e, None]).T @ self._K[own, other]
                 M[group, other] -= (self._K[theirs, group] * D[theirs, c, None]).T @ self._K[theirs, other]
