@@ -27,7 +27,7 @@ KERNELS = {
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.1},
 }
 
-AT_ONCE = LinearProgramSettings(exact_examples=0, overlap=0.0)
+AT_ONCE = LinearProgramSettings(exact_examples=0, patience=0.0)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from reference.data import digits, iris, overlapping, random_classes
 from reference.kernels import kernel_matrix
 from reference.linear_program import dual_objective, infeasibility, linear_program, primal_objective
 
-from polymargin.solvers import Limits, LinearProgramSettings, Start, solve_linear_program
+from polymargin.solvers import Limits, LinearProgramSettings, Start, WholeProgramSettings, solve_linear_program
 
 
 class Matrix:
@@ -53,7 +53,9 @@ SETTINGS = {
     "default": None,
     "small rounds": LinearProgramSettings(max_pairs=0, max_columns=0, first_examples=1),
     "low limits": LinearProgramSettings(first_limit=1e-3, limit_factor=2.0),
-    "interior point": LinearProgramSettings(exact_examples=0, overlap=0.0, sparsity_loss=1e-9),
+    "interior point": LinearProgramSettings(
+        exact_examples=0, patience=0.0, whole=WholeProgramSettings(sparsity_loss=1e-9)
+    ),
 }
 
 
