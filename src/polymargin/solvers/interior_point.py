@@ -52,7 +52,7 @@ class InteriorPointSettings:
     worthwhile: float = 0.01  # share of the reach that a corrector must win
     # A coefficient is idle when it is below the first share of the mean and the slack of its constraint above the
     # second. Idle ones are left out as soon as they are the third share of all.
-    idle_coefficient: float = 1e-2
+    idle_coefficient: float = 3e-3
     idle_slack: float = 0.05
     idle_share: float = 0.05
     idle_residual: float = 1.0  # as long as equations miss by more, slacks do not tell what will be zero
@@ -252,6 +252,7 @@ class InteriorPoint:
         self._y = np.zeros(size)
         self._y[self._A.coefficients] = settings.first_sum / n
         self._s = np.ones(n)
+        self._may_leave: Bools = np.ones(n, dtype=bool)
         self._largest_residual = np.inf  # of the constraints of coefficients, at the last step
         margin = self._A.transposed(self._y)
         self._z = np.where(self._pairs, np.maximum(1.0, margin - MARGIN + 1.0), 1.0)
@@ -303,11 +304,12 @@ class InteriorPoint:
         return float(total) / (2 * np.count_nonzero(self._pairs) + len(s))
 
     def leave_out_idle(self) -> None:
-        """Leave out coefficients that are on their way to zero."""
+        """Leave out coefficients that are on their way to zero; what has come back stays."""
         a, settings = self._taken, self._settings
-        idle = (a <= settings.idle_coefficient * a.mean()) & (self._s >= settings.idle_slack)
         if self._largest_residual > settings.idle_residual:
             return
+        idle = (a <= settings.idle_coefficient * a.mean()) & (self._s >= settings.idle_slack)
+        idle &= self._may_leave[self._A.columns]
         if np.count_nonzero(idle) >= settings.idle_share * len(a):
             b = self.intercept
             self._A.keep(~idle)
@@ -321,6 +323,7 @@ class InteriorPoint:
         every[columns] = self._complementarity() / slacks
         self._s = np.concatenate([self._s, slacks])[order]
         self._A.add(columns, values)
+        self._may_leave[columns] = False
         self._join(every[self._A.columns], b)
 
     def _join(self, a: Floats, b: Floats) -> None:

@@ -80,13 +80,13 @@ class LinearProgramSettings:
     inseparable_sum: float = (
         1e8  # sum of coefficients, times a kernel value, from which no hard margin is taken to exist
     )
-    # Generation gives way when it has taken ``patience`` times as long as the interior point method will, which takes so
-    # many steps; a number that the simplex method looks at costs as much as so many operations of a matrix product.
+    # Generation gives way when it has taken ``patience`` times as long as the interior point method will; much earlier
+    # while as many constraints are violated in each round as may be added: then classes overlap, and most are active.
     patience: float = 1.0
-    least_patience: float = 0.2
-    expected_steps: int = 10
-    simplex_price: float = 10.0
-    least_work: float = 1e9  # operations, which are what small programs cost the interior point method
+    flood_patience: float = 0.15
+    expected_steps: int = 15  # of the interior point method, whole ones
+    least_work: float = 5e9  # operations of a matrix product, which are what it costs for small programs
+    simplex_price: float = 8.0  # a number that the simplex method looks at costs as much as so many of these operations
     master: MasterSettings = field(default_factory=MasterSettings)
     whole: WholeProgramSettings = field(default_factory=WholeProgramSettings)
 
@@ -142,6 +142,7 @@ class _Generation:
         self._limit = settings.first_limit
         self._max_iterations = max_iterations if max_iterations < 0 else max_iterations - done
         self._max_work, self._done = max_work, done  # iterations before
+        self._flooded = True
         self._has_pair, self._has_column = np.zeros(n * k, dtype=bool), np.zeros(n, dtype=bool)
         self._master = Master(kernel_values, self._program.labels, k, self._scale, interrupt, settings.master)
         self._add(pairs, columns)
@@ -182,8 +183,8 @@ class _Generation:
 
     @property
     def _affordable(self) -> float:
-        """Return how much work it may take: less while the gap is wide."""
-        return max(self._settings.least_patience, 1.0 - self._best.gap) * self._max_work
+        """Return how much work it may take."""
+        return (self._settings.flood_patience if self._flooded else 1.0) * self._max_work
 
     def advance(self, target: float) -> Status | None:
         """Do one round; return why there is no further one, None if there is."""
@@ -227,6 +228,7 @@ class _Generation:
             settings.max_columns + n // settings.examples_per_column,
         )
         self._add(pairs, columns)
+        self._flooded = len(pairs) == settings.max_pairs + n // settings.examples_per_pair
         return len(pairs) + len(columns) == 0
 
     def _at_limit(self, multipliers: Floats) -> bool:
