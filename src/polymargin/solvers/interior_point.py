@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 
+from polymargin.support.factorisation import factorise
 from polymargin.solvers.linear_program_problem import MARGIN
 from polymargin.support.numeric import Bools, Floats, Ints
 from polymargin.support.threads import for_each
@@ -174,30 +175,6 @@ class _System:
             if not np.linalg.norm(self._scale * residual) > wanted:
                 break
         return solution
-
-
-def factorise(M: Floats, threads: int, block: int = 256) -> None:
-    """Replace the lower part of a positive definite matrix by its Cholesky factor, by products of blocks.
-
-    LAPACK's in SciPy neither lets other threads run nor hears a Ctrl-C; NumPy's products do both. The blocks, and so
-    the factor, do not depend on the number of threads. Raises LinAlgError if the matrix is not positive definite.
-    """
-    n = len(M)
-    for begin in range(0, n, block):
-        end = min(begin + block, n)
-        corner = np.linalg.cholesky(M[begin:end, begin:end])
-        M[begin:end, begin:end] = corner
-        if end == n:
-            return
-        inverse = solve_triangular(corner, np.eye(end - begin), lower=True, check_finite=False)
-        panel = M[end:, begin:end] @ inverse.T
-        M[end:, begin:end] = panel
-
-        def update(place: int, panel: Floats = panel, end: int = end) -> None:
-            rows, columns = panel[place - end :], panel[place - end : place - end + block]
-            M[place:, place : place + block] -= rows @ columns.T
-
-        for_each(update, range(end, n, block), threads)
 
 
 class _Direction(NamedTuple):
