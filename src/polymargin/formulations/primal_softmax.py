@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.features.basis import Basis, Examples, chosen_points, incomplete_cholesky, kernel_pca, subset, whole_span
+from polymargin.features.basis import (
+    Basis,
+    Examples,
+    chosen_points,
+    incomplete_cholesky,
+    kernel_pca,
+    subset,
+    whole_span,
+)
 from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, previous_examples
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 
-from polymargin.support.factorisation import factorise
 from polymargin.solvers.linear_program_problem import MARGIN
+from polymargin.support.factorisation import factorise
 from polymargin.support.numeric import Bools, Floats, Ints
 from polymargin.support.threads import for_each
 
@@ -38,8 +38,8 @@ class InteriorPointSettings:
 
     step_share: float = 0.9995  # of the step after which a variable would be zero
     ridge: float = 1e-13  # relative to the diagonal: intercepts may all be shifted, which leaves the system singular
-    # Steps of multipliers u cost so much times their square, in units of the inverse of their mean: that changes nothing
-    # at the optimum, and bounds D, whose rounding would otherwise leave the equations unfulfilled.
+    # Steps of multipliers u cost so much times their square, in units of the inverse of their mean: that changes
+    # nothing at the optimum, and bounds D, whose rounding would otherwise leave the equations unfulfilled.
     proximal: float = 1e-9
     refinements: int = 2  # of the solution of a linear system, at most,
     residual: float = 1e-12  # unless what is left of the right side is so small
@@ -350,7 +350,8 @@ class InteriorPoint:
                 (self._v - u) * (self._xi + dual * direction.xi),
                 s * a,
             )
-            products = tuple(was + correction(there) for was, there in zip(products, ahead, strict=True))
+            uz, vxi, sa = (was + correction(there) for was, there in zip(products, ahead, strict=True))
+            products = uz, vxi, sa
             candidate = newton(*products)
             reached = self._max_steps(candidate)
             if not sum(reached) >= sum(length) + 2 * settings.worthwhile * settings.reach:
@@ -367,7 +368,7 @@ class InteriorPoint:
         u, v, s, z, xi, a = self._u, self._v, self._s, self._z, self._xi, self._taken
         residual = -A.times(self.multipliers)
         residual[places] += 1.0 - s
-        self._largest_residual = float(np.abs(residual[places]).max())
+        self._largest_residual = float(np.abs(residual[places]).max(initial=0.0))
         shortfall = np.where(pairs, MARGIN - A.transposed(self._y) - xi + z, 0.0)
         proximal = self._settings.proximal / float(u[pairs].mean())
         D = np.where(pairs, 1.0 / (xi / v + z / u + proximal), 0.0)

@@ -31,7 +31,7 @@ end.
 
 Where the classes overlap, most constraints are active: generation does not pay, and the simplex method takes long for
 so many. If there is memory for its matrices, an interior point method then goes on with the whole program, see
-``polymargin.solvers.interior_point``.
+``polymargin.solvers.linear_program_whole``. How long either takes is counted in operations, never measured.
 
 Several intercepts may be optimal, most often when C is small. The middle of them is taken, so that what is predicted
 does not depend on the order of the examples.
@@ -310,16 +310,14 @@ class _Solver:
         return None
 
     def _handed_over(self, status: Status | None) -> Status | None:
-        """Let another method go on where one is slow or at its end; return the reason to stop, None if there is none."""
+        """Let another method go on where one is slow or at its end; return the reason to stop, if there is one."""
         method = self._method
         if isinstance(method, _Generation):
             if status is not None or not method.exhausted:
                 return status
             if self._crossed_over:
                 return "precision"
-            self._method = WholeProgram(
-                self._best, method.iterations, self._limits, self._go_on, self._settings.whole
-            )
+            self._method = WholeProgram(self._best, method.iterations, self._limits, self._go_on, self._settings.whole)
             self._finest = min(self._finest, self._settings.whole.sparsity_loss)
         elif status == "precision" and self._best.gap > min(self._wanted, self._exact):
             # What rounding ended, the simplex method may bring to an end, beginning there. For digits that nobody
@@ -327,7 +325,8 @@ class _Solver:
             self._crossed_over = True
             work = np.inf if self._best.gap > self._wanted else self._expected()
             active = self._best.multipliers.tocoo()
-            start = Start(np.flatnonzero(self._best.coefficients), active.row.astype(np.int64), active.col.astype(np.int64))
+            rows, rivals = active.row.astype(np.int64), active.col.astype(np.int64)
+            start = Start(np.flatnonzero(self._best.coefficients), rows, rivals)
             self._method = self._generation(start, work, method.iterations)
             return None
         return status

@@ -1,4 +1,4 @@
-"""The whole program of the linear programming machine at once: an interior point method, and the vertex it points at."""
+"""The whole program of the linear programming machine: an interior point method, and the vertex that it points at."""
 
 from __future__ import annotations
 
@@ -138,7 +138,12 @@ class WholeProgram:
 
 
 def vertex(
-    program: LinearProgram, coefficients: Floats, intercept: Floats, multipliers: Floats, negligible: float, square: bool
+    program: LinearProgram,
+    coefficients: Floats,
+    intercept: Floats,
+    multipliers: Floats,
+    negligible: float,
+    square: bool,
 ) -> tuple[Floats, Floats, Floats] | None:
     r"""Return coefficients, intercepts and multipliers at the vertex that an interior point is near to.
 
@@ -171,10 +176,8 @@ def vertex(
     u[examples, rivals] = 0.0
     sparse = sp.csr_array(u)
     missing = 1.0 - program.dual_activities(sparse)[columns]
-    balance = -(_balances(program, u))
-    u[examples, rivals] = solved.transposed_solution(
-        np.concatenate([missing, balance]), multipliers[examples, rivals]
-    )
+    balance = -_balances(program, u)
+    u[examples, rivals] = solved.transposed_solution(np.concatenate([missing, balance]), multipliers[examples, rivals])
     y = solved.solution(np.full(len(examples), MARGIN), np.concatenate([a[columns], b[:-1]]))
     if not (np.all(np.isfinite(y)) and np.all(np.isfinite(u))):
         return None
@@ -184,7 +187,8 @@ def vertex(
 
 def _balances(program: LinearProgram, u: Floats) -> Floats:
     """Return the left sides of the equations of the intercepts but the last."""
-    return (np.bincount(program.labels, weights=u.sum(axis=1), minlength=u.shape[1]) - u.sum(axis=0))[:-1]
+    balances: Floats = (np.bincount(program.labels, weights=u.sum(axis=1), minlength=u.shape[1]) - u.sum(axis=0))[:-1]
+    return balances
 
 
 class _Equations:

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve
 
-from polymargin.support.factorisation import factorise
 from polymargin.solvers.primal_losses import PrimalLoss
 from polymargin.support.blocks import RowBlocks
+from polymargin.support.factorisation import factorise
 from polymargin.support.numeric import Floats, Ints
 
 Part = tuple[float, Floats, Floats]  # of a block of rows: a value, the pullback Z'GB, and the column sums of G
