@@ -11,8 +11,9 @@ method is a positive definite system in y, of size n + k,
 
 .. math:: (\hat A D \hat A' + \mathrm{diag}(s / a, 0)) \, dy = \ldots, \quad D = (z / u + \xi / (C - u))^{-1} ,
 
-and :math:`\hat A D \hat A'` has a block for every two classes, each a product of kernel values: 4 n^3 / k operations.
-Predictor and corrector are Mehrotra's; both use one factorisation.
+and :math:`\hat A D \hat A'` has a block for every two classes, each a product of kernel values: 3 n^3 / k operations.
+Predictor and corrector are Mehrotra's, further correctors Gondzio's; all use one factorisation. Coefficients on their
+way to zero can be left out, which makes the system smaller, and taken again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class InteriorPointSettings:
     """How steps are taken."""
 
     step_share: float = 0.9995  # of the step after which a variable would be zero
-    ridge: float = 1e-13  # relative to the diagonal: intercepts may all be shifted, which leaves the system singular
+    # Relative to the diagonal: intercepts may all be shifted, which leaves the system singular. The next one is taken
+    # as soon as rounding makes it indefinite nevertheless.
+    ridges: tuple[float, ...] = (1e-13, 1e-11, 1e-9)
     # Steps of multipliers u cost so much times their square, in units of the inverse of their mean: that changes
     # nothing at the optimum, and bounds D, whose rounding would otherwise leave the equations unfulfilled.
     proximal: float = 1e-9
@@ -151,6 +154,7 @@ class _System:
         extra: Floats,
         times: Callable[[Floats], Floats],
         threads: int,
+        ridge: float,
         settings: InteriorPointSettings,
     ) -> None:
         diagonal = lower.diagonal() + extra
@@ -160,7 +164,7 @@ class _System:
         self._settings = settings
         lower *= self._scale
         lower *= self._scale[:, None]
-        np.fill_diagonal(lower, 1.0 + settings.ridge)
+        np.fill_diagonal(lower, 1.0 + ridge)
         factorise(lower, threads)
         self._factor = lower
 
@@ -229,6 +233,7 @@ class InteriorPoint:
         self._y = np.zeros(size)
         self._y[self._A.coefficients] = settings.first_sum / n
         self._s = np.ones(n)
+        self._ridges = list(settings.ridges)
         self._may_leave: Bools = np.ones(n, dtype=bool)
         self._largest_residual = np.inf  # of the constraints of coefficients, at the last step
         margin = self._A.transposed(self._y)
@@ -372,18 +377,14 @@ class InteriorPoint:
         shortfall = np.where(pairs, MARGIN - A.transposed(self._y) - xi + z, 0.0)
         proximal = self._settings.proximal / float(u[pairs].mean())
         D = np.where(pairs, 1.0 / (xi / v + z / u + proximal), 0.0)
-        M = A.normal(D, self._threads, self._go_on)
-        if M is None:
-            return None
-        extra = np.zeros(len(M))
+        extra = np.zeros(A.size)
         extra[places] = s / a
 
         def times(dy: Floats) -> Floats:
             return A.times(D * A.transposed(dy)) + extra * dy
 
-        try:
-            system = _System(M, extra, times, self._threads, self._settings)
-        except np.linalg.LinAlgError:
+        system = self._factorised(D, extra, times)
+        if system is None:
             return None
 
         def direction(uz: Floats, vxi: Floats, sa: Floats) -> _Direction:
@@ -397,6 +398,18 @@ class InteriorPoint:
             return _Direction(dy, du, (sa - s * dy[places]) / a, dz, dxi)
 
         return direction
+
+    def _factorised(self, D: Floats, extra: Floats, times: Callable[[Floats], Floats]) -> _System | None:
+        """Return the system of a step, with the least ridge that makes it definite; None if there is none."""
+        while self._ridges:
+            M = self._A.normal(D, self._threads, self._go_on)
+            if M is None:
+                return None
+            try:
+                return _System(M, extra, times, self._threads, self._ridges[0], self._settings)
+            except np.linalg.LinAlgError:
+                del self._ridges[0]
+        return None
 
     def _max_steps(self, change: _Direction) -> tuple[float, float]:
         """Return how far u and s, and how far the multipliers can go, at most 1."""
