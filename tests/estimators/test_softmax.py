@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from polymargin import SoftmaxSVC, certify
 from polymargin.selection import regularization_path
+from polymargin.solvers import Objective
 
 BASES = ["kpca", "cholesky", "subset"]
 GAMMAS = [0.0, 0.5, 1.0, 4.0, np.inf]
@@ -309,3 +310,27 @@ def test_logarithms_of_probabilities():
     assert np.isneginf(found).any()
     with np.errstate(divide="ignore"):
         np.testing.assert_array_equal(found, np.log(machine.predict_proba(far)))
+
+
+def test_a_large_cost_takes_few_products_with_the_hessian(monkeypatch):
+    counted = []
+    product = Objective.hessian_product
+
+    def counting(self, point, direction):
+        counted.append(1)
+        return product(self, point, direction)
+
+    monkeypatch.setattr(Objective, "hessian_product", counting)
+    X, y = overlapping(n=1100, n_features=6, n_classes=4)
+    machine = SoftmaxSVC(C=1000.0, gamma=0.3).fit(X, y)
+    assert machine.converged_
+    assert len(counted) < 500  # thousands without a preconditioner
+
+
+def test_the_span_does_not_depend_on_its_basis():
+    X, y = overlapping(n=1100, n_features=6, n_classes=4)
+    whole, pivoted = (SoftmaxSVC(gamma=0.3, basis=basis, tol=1e-7).fit(X, y) for basis in ("kpca", "cholesky"))
+    assert whole.primal_objective_ == pytest.approx(pivoted.primal_objective_, rel=1e-6)
+    assert whole.primal_objective_ == pytest.approx(
+        SoftmaxSVC(gamma=0.3, rank=1100, tol=1e-7).fit(X, y).primal_objective_, rel=1e-6
+    )

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from reference.compare import assert_optimal, oracle
 from reference.data import digits, iris, overlapping, random_classes, wine
-from reference.kernels import gamma_value
+from reference.kernels import gamma_value, kernel_matrix
 from reference.linear_program import linear_program
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LinearProgramSVC, certify
-from polymargin.solvers import LinearProgramSettings
+from polymargin.solvers import Limits, LinearProgramSettings, solve_linear_program
 from polymargin.solvers import linear_program as solver
 
 DATA = {
@@ -27,7 +27,7 @@ KERNELS = {
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.1},
 }
 
-AT_ONCE = LinearProgramSettings(exact_examples=0, overlap=0.0)
+AT_ONCE = LinearProgramSettings(exact_examples=0, patience=0.0)
 
 
 @pytest.fixture
@@ -121,3 +121,51 @@ def test_a_time_limit_ends_it(at_once):
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         machine = LinearProgramSVC(time_limit=0.3, tol=1e-12).fit(X, y)
     assert machine.stop_reason_ == "time_limit"
+
+
+@pytest.mark.parametrize("C", [100.0, 1e4])
+def test_small_overlapping_programs_end_exactly_at_a_vertex(C):
+    X, y = overlapping(n=180, n_features=8, n_classes=4)
+    settings = LinearProgramSettings(patience=0.0)  # the interior point method at once, and its vertex to 1e-10
+    K, labels = kernel(X, y)
+    costs = np.full(len(y), C)
+    result = solve(K, labels, costs, settings)
+    assert (result.status, result.solver) == ("converged", "interior-point")
+    assert result.gap <= 1e-10
+    slow = solve(K, labels, costs, LinearProgramSettings(patience=np.inf))
+    assert slow.solver == "highs"
+    assert result.primal == pytest.approx(slow.primal, rel=1e-8)
+
+
+def test_work_and_not_size_decides_who_goes_on():
+    X, y = overlapping(n=180, n_features=8, n_classes=4)
+    K, labels = kernel(X, y)
+    costs = np.full(len(y), 1e4)
+    assert solve(K, labels, costs, LinearProgramSettings(least_work=0.0)).solver == "interior-point"
+    assert solve(K, labels, costs, LinearProgramSettings(least_work=1e15)).solver == "highs"
+
+
+def kernel(X, y):
+    order = np.argsort(y, kind="stable")
+    return kernel_matrix(X[order], X[order], "rbf", gamma=0.3), y[order]
+
+
+class Matrix:
+    """Kernel values that are all there."""
+
+    def __init__(self, K):
+        self.K = K
+
+    def block(self, rows, columns):
+        return self.K[np.ix_(rows, columns)]
+
+    def product(self, columns, coefficients):
+        return self.K[:, columns] @ coefficients
+
+    def transposed_product(self, rows, coefficients):
+        return self.K[rows].T @ coefficients
+
+
+def solve(K, labels, costs, settings):
+    class_starts = np.searchsorted(labels, np.arange(labels.max() + 2))
+    return solve_linear_program(Matrix(K), class_starts, costs, None, Limits(), 10**9, settings)

@@ -6,7 +6,7 @@ from reference.data import digits, iris, overlapping, random_classes
 from reference.kernels import kernel_matrix
 from reference.linear_program import dual_objective, infeasibility, linear_program, primal_objective
 
-from polymargin.solvers import Limits, LinearProgramSettings, Start, solve_linear_program
+from polymargin.solvers import Limits, LinearProgramSettings, Start, WholeProgramSettings, solve_linear_program
 
 
 class Matrix:
@@ -53,7 +53,9 @@ SETTINGS = {
     "default": None,
     "small rounds": LinearProgramSettings(max_pairs=0, max_columns=0, first_examples=1),
     "low limits": LinearProgramSettings(first_limit=1e-3, limit_factor=2.0),
-    "interior point": LinearProgramSettings(exact_examples=0, overlap=0.0, sparsity_loss=1e-9),
+    "interior point": LinearProgramSettings(
+        exact_examples=0, patience=0.0, whole=WholeProgramSettings(sparsity_loss=1e-9)
+    ),
 }
 
 
@@ -100,13 +102,13 @@ def test_progress_may_stop_it():
 
 @pytest.mark.parametrize("settings", ["default", "interior point"])
 @pytest.mark.parametrize(
-    ("limits", "status"), [({"max_iterations": 40}, "max_iter"), ({"time_limit": 0.0}, "time_limit")]
+    ("limits", "status"), [({"max_iterations": 6}, "max_iter"), ({"time_limit": 0.0}, "time_limit")]
 )
 def test_limits_are_kept(settings, limits, status):
     K, y, costs = problem(overlapping(n=200), 5.0)
     result = solve(K, y, costs, settings=SETTINGS[settings], **limits)
     assert result.status == status
-    assert result.iterations <= 40
+    assert result.iterations <= 6
     assert_certified(result, K, y, costs)
 
 

@@ -57,9 +57,9 @@ class LinearProgramSVC(MulticlassSVC):
     ``n_iter_``. A fit that is stopped keeps the best point so far. ``warm_start`` begins with the coefficients and
     constraints that were active in the last solution.
 
-    Where the classes of more than 1,024 examples overlap so much that most constraints are active, and ``cache_size``
-    leaves room for four matrices of n^2 numbers, an interior point method takes over from HiGHS: ``solver_used_`` is
-    then "interior-point" instead of "highs".
+    Where classes overlap so much that HiGHS takes longer than an interior point method would, C is finite and
+    ``cache_size`` leaves room for four matrices of n^2 numbers, that takes over: ``solver_used_`` is then
+    "interior-point" instead of "highs".
 
     References
     ----------

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from polymargin.kernels import Kernel, KernelSession
 from polymargin.support.blocks import RowBlocks, interruptible
+from polymargin.support.factorisation import factorise, triangular_inverse
 from polymargin.support.memory import available_bytes
 from polymargin.support.numeric import Floats, Ints
 
@@ -71,6 +72,26 @@ def kernel_pca(examples: Examples, rank: int | None) -> tuple[Basis, Floats]:
     _refuse_too_large(5 * n * n, "the Gram matrix and its eigenvectors")
     values, vectors = _eigen(examples.columns(np.arange(n)), rank, examples.negligible)
     return Basis(np.arange(n), vectors * _inverse_roots(values)), vectors * np.sqrt(values)
+
+
+def whole_span(examples: Examples, blocks: RowBlocks, threads: int) -> tuple[Basis, Floats]:
+    r"""Return a triangular basis of the span of all examples, and their features.
+
+    Where the Gram matrix is well enough conditioned, :math:`K = L L'` is factorised at once, a fifth of the work of
+    pivoting; the features are L.
+    """
+    n = len(examples)
+    _refuse_too_large(3 * n * n, "the Gram matrix and its factor")
+    L = examples.columns(np.arange(n))
+    enough = examples.negligible * float(L.diagonal().max(initial=0.0))
+    try:
+        factorise(L, threads)
+    except np.linalg.LinAlgError:
+        return incomplete_cholesky(examples, None, blocks)
+    if not np.all(L.diagonal() ** 2 > enough):
+        return incomplete_cholesky(examples, None, blocks)
+    L[np.triu_indices(n, 1)] = 0.0
+    return Basis(np.arange(n), triangular_inverse(L).T), L
 
 
 def subset(examples: Examples, points: Ints, blocks: RowBlocks) -> tuple[Basis, Floats]:

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.features.basis import Basis, Examples, chosen_points, incomplete_cholesky, kernel_pca, subset
+from polymargin.features.basis import (
+    Basis,
+    Examples,
+    chosen_points,
+    incomplete_cholesky,
+    kernel_pca,
+    subset,
+    whole_span,
+)
 from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, previous_examples
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
@@ -136,7 +144,11 @@ class PrimalSoftmax:
             Z = sp.csr_array(X[order]) if sp.issparse(X) else X[order]
             return None, Z.astype(np.float64), 0
         examples = Examples(X, order, kernel, options.threads)
-        if self.basis == "kpca":
+        # All of the span is the same in any orthonormal basis, and a triangular factor is found ten times as fast as
+        # eigenvectors. Where there are negative eigenvalues, only those tell the span.
+        if self.basis == "kpca" and self.rank is None and kernel.definite:
+            basis, Z = whole_span(examples, blocks, options.threads)
+        elif self.basis == "kpca":
             basis, Z = kernel_pca(examples, self.rank)
         elif self.basis == "cholesky":
             basis, Z = incomplete_cholesky(examples, self.rank, blocks)

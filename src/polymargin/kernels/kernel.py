@@ -63,6 +63,12 @@ class Kernel:
         return entry is not None and entry.precomputed
 
     @property
+    def definite(self) -> bool:
+        """Whether no matrix of its values has a negative eigenvalue."""
+        entry = self.entry
+        return entry is not None and entry.definite
+
+    @property
     def in_core(self) -> bool:
         """Whether the core computes the values."""
         entry = self.entry

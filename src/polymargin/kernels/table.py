@@ -50,6 +50,7 @@ class KernelEntry:
     """From the size of the numbers that make up what it reads to the rounding of its values, in units of the last place
     of 1."""
     positive: bool = False  # values lie in [0, 1], and are tiny for points that are far apart
+    definite: bool = False  # no matrix of its values has a negative eigenvalue, whatever the parameters
     term: Callable[[Floats, Floats], Floats] | None = None  # summed over features, if that is what it reads
     dimension: int = 2  # what it reads grows with this power of the unit of the features
     libsvm: str | None = None  # LIBSVM's name, if LIBSVM has it
@@ -162,6 +163,7 @@ _ENTRIES = (
         parameters=(),
         value=_as_it_is,
         rounding=_as_it_is,
+        definite=True,
         libsvm="linear",
         onnx=_onnx_as_it_is,
     ),
@@ -187,6 +189,7 @@ _ENTRIES = (
         value=_decay,
         rounding=_factored,
         positive=True,
+        definite=True,
         libsvm="rbf",
         onnx=_onnx_decay,
     ),
@@ -224,6 +227,7 @@ _ENTRIES = (
         value=_decay,
         rounding=_factored,
         positive=True,
+        definite=True,
         term=_absolute_difference,
         dimension=1,
         onnx=_onnx_decay,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         solve_linear_program,
     )
     from polymargin.solvers.linear_program_problem import MARGIN, KernelValues
+    from polymargin.solvers.linear_program_whole import WholeProgramSettings
     from polymargin.solvers.primal_losses import OneVsRestLoss, PrimalLoss, SoftmaxLoss
     from polymargin.solvers.primal_newton import NewtonResult, NewtonSettings, minimize
     from polymargin.solvers.primal_objective import Objective, class_factor
@@ -32,6 +33,7 @@ _MODULES = {
     "interior_point": ("MATRICES_NEEDED",),
     "linear_program": ("LinearProgramResult", "LinearProgramSettings", "Start", "solve_linear_program"),
     "linear_program_problem": ("MARGIN", "KernelValues"),
+    "linear_program_whole": ("WholeProgramSettings",),
     "primal_losses": ("OneVsRestLoss", "PrimalLoss", "SoftmaxLoss"),
     "primal_newton": ("NewtonSettings", "NewtonResult", "minimize"),
     "primal_objective": ("Objective", "class_factor"),
@@ -57,6 +59,7 @@ __all__ = [
     "SoftmaxLoss",
     "Start",
     "Status",
+    "WholeProgramSettings",
     "class_factor",
     "minimize",
     "solve_cutting_plane",

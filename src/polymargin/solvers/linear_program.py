@@ -31,7 +31,7 @@ end.
 
 Where the classes overlap, most constraints are active: generation does not pay, and the simplex method takes long for
 so many. If there is memory for its matrices, an interior point method then goes on with the whole program, see
-``polymargin.solvers.interior_point``.
+``polymargin.solvers.linear_program_whole``. How long either takes is counted in operations, never measured.
 
 Several intercepts may be optimal, most often when C is small. The middle of them is taken, so that what is predicted
 does not depend on the order of the examples.
@@ -46,10 +46,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from polymargin.solvers.interior_point import MATRICES_NEEDED, InteriorPoint, InteriorPointSettings
+from polymargin.solvers.interior_point import MATRICES_NEEDED
 from polymargin.solvers.limits import Limits, Status
 from polymargin.solvers.linear_program_master import Master, MasterSettings
 from polymargin.solvers.linear_program_problem import BestPoints, KernelValues, LinearProgram
+from polymargin.solvers.linear_program_whole import WholeProgram, WholeProgramSettings
 from polymargin.support.numeric import Floats, Ints, relative_gap
 
 
@@ -79,12 +80,15 @@ class LinearProgramSettings:
     inseparable_sum: float = (
         1e8  # sum of coefficients, times a kernel value, from which no hard margin is taken to exist
     )
-    overlap: float = 1.5  # pairs for each example, from which on the interior point method is the faster one
-    max_steps: int = 200  # of the interior point method, which takes some dozens
-    max_imbalance: float = 1e-9  # what rounding leaves of the equations of the intercepts, relative to the multipliers
-    sparsity_loss: float = 1e-6  # what the primal objective may lose, relatively, for coefficients that are zero
+    # Generation gives way when it has taken ``patience`` times as long as the interior point method will; much earlier
+    # while as many constraints are violated in each round as may be added: then classes overlap, and most are active.
+    patience: float = 1.0
+    flood_patience: float = 0.15
+    expected_steps: int = 15  # of the interior point method, whole ones
+    least_work: float = 5e9  # operations of a matrix product, which are what it costs for small programs
+    simplex_price: float = 8.0  # a number that the simplex method looks at costs as much as so many of these operations
     master: MasterSettings = field(default_factory=MasterSettings)
-    interior_point: InteriorPointSettings = field(default_factory=InteriorPointSettings)
+    whole: WholeProgramSettings = field(default_factory=WholeProgramSettings)
 
 
 DEFAULT_SETTINGS = LinearProgramSettings()
@@ -125,6 +129,8 @@ class _Generation:
         start: Start | None,
         interrupt: Callable[[], bool],
         max_iterations: int,
+        max_work: float,
+        done: int,
         settings: LinearProgramSettings,
     ) -> None:
         self._best, self._program, self._settings = best, best.program, settings
@@ -134,7 +140,9 @@ class _Generation:
         self._scale = float(np.abs(kernel_values.block(np.arange(n), columns)).max()) or 1.0
         self._cost_bounds = self._scale * self._program.cost_bounds  # in the units of the master
         self._limit = settings.first_limit
-        self._max_iterations = max_iterations
+        self._max_iterations = max_iterations if max_iterations < 0 else max_iterations - done
+        self._max_work, self._done = max_work, done  # iterations before
+        self._flooded = True
         self._has_pair, self._has_column = np.zeros(n * k, dtype=bool), np.zeros(n, dtype=bool)
         self._master = Master(kernel_values, self._program.labels, k, self._scale, interrupt, settings.master)
         self._add(pairs, columns)
@@ -166,20 +174,24 @@ class _Generation:
     @property
     def iterations(self) -> int:
         """Iterations of the simplex method."""
-        return self._master.iterations
+        return self._done + self._master.iterations
 
     @property
-    def overlapping(self) -> bool:
-        """Whether so many constraints are active that generating them does not pay."""
-        n, settings = self._program.shape[0], self._settings
-        if self._program.hard or n <= settings.exact_examples:
-            return False
-        return len(self._master.examples) > settings.overlap * n
+    def exhausted(self) -> bool:
+        """Whether the simplex method has taken its time."""
+        return self._master.work >= self._affordable
+
+    @property
+    def _affordable(self) -> float:
+        """Return how much work it may take."""
+        return (self._settings.flood_patience if self._flooded else 1.0) * self._max_work
 
     def advance(self, target: float) -> Status | None:
         """Do one round; return why there is no further one, None if there is."""
         program, best, master = self._program, self._best, self._master
-        status = master.solve(self._max_iterations)
+        status = master.solve(self._max_iterations, self._affordable)
+        if status == "max_work":
+            return None
         if status is not None:
             return status
         scaled_multipliers, scaled_coefficients, intercept = master.solution()
@@ -216,6 +228,7 @@ class _Generation:
             settings.max_columns + n // settings.examples_per_column,
         )
         self._add(pairs, columns)
+        self._flooded = len(pairs) == settings.max_pairs + n // settings.examples_per_pair
         return len(pairs) + len(columns) == 0
 
     def _at_limit(self, multipliers: Floats) -> bool:
@@ -233,62 +246,6 @@ class _Generation:
         return None
 
 
-class _WholeProgram:
-    """The interior point method on all pairs and coefficients, with the same interface as the generation."""
-
-    name = "interior-point"
-
-    def __init__(
-        self,
-        best: BestPoints,
-        iterations: int,
-        limits: Limits[LinearProgramResult],
-        go_on: Callable[[], bool],
-        settings: LinearProgramSettings,
-    ) -> None:
-        self._best, self._program, self._settings = best, best.program, settings
-        every = np.arange(self._program.shape[0])
-        K = self._program.kernel_values.block(every, every)
-        self._scale = float(np.abs(K).max()) or 1.0
-        K /= self._scale
-        cost_bounds = self._scale * self._program.cost_bounds
-        self._method = InteriorPoint(
-            K, self._program.class_starts, cost_bounds, limits.threads, go_on, settings.interior_point
-        )
-        self._go_on = go_on
-        self._max_iterations = limits.max_iterations
-        self._steps = 0
-        self.iterations = iterations  # of both methods
-
-    def advance(self, target: float) -> Status | None:
-        """Take one step; return why there is no further one, None if there is."""
-        method, best, settings = self._method, self._best, self._settings
-        if self.iterations == self._max_iterations:
-            return "max_iter"
-        if self._steps == settings.max_steps or not method.step():
-            return "precision" if self._go_on() else None
-        self._steps += 1
-        self.iterations += 1
-        if method.imbalance <= settings.max_imbalance * float(method.multipliers.sum()):
-            multipliers = sp.csr_array(method.multipliers / self._scale)
-            best.update_dual(multipliers, float(self._program.dual_activities(multipliers).max()))
-        coefficients = method.coefficients
-        self._update_primal(coefficients, 0.0)
-        if best.gap > target:
-            return None
-        for share in (1.0, 0.1, 0.01, 0.001):
-            few = np.where(coefficients > share * method.negligible, coefficients, 0.0)
-            if self._update_primal(few, settings.sparsity_loss):
-                break
-        return "converged"
-
-    def _update_primal(self, coefficients: Floats, allowed_loss: float) -> bool:
-        """Take coefficients with the intercepts if they are good enough; return whether they were."""
-        coefficients, intercept = coefficients / self._scale, self._method.intercept
-        shortfalls = self._program.shortfalls(coefficients, intercept)
-        return self._best.update_primal(coefficients, intercept, shortfalls, allowed_loss)
-
-
 class _Solver:
     """Generation, the interior point method where that is faster, and generation again if rounding ends it."""
 
@@ -304,11 +261,22 @@ class _Solver:
         self._limits, self._settings = limits, settings
         self._deadline = time.perf_counter() + limits.time_limit
         self._best = BestPoints(program)
-        self._generation = _Generation(self._best, start, self._late, limits.max_iterations, settings)
-        self._method: _Generation | _WholeProgram = self._generation
-        self._may_switch = budget_bytes >= 8 * MATRICES_NEEDED * n**2
+        may_switch = budget_bytes >= 8 * MATRICES_NEEDED * n**2 and not program.hard
+        work = self._expected() if may_switch else np.inf
+        self._method: _Generation | WholeProgram = self._generation(start, work, 0)
+        self._crossed_over = False
         exactly = n <= settings.exact_examples and limits.tolerance <= settings.exact_tolerance
-        self._finest = settings.exact_gap if exactly else float("inf")
+        self._exact = self._finest = settings.exact_gap if exactly else float("inf")
+
+    def _expected(self) -> float:
+        """Return for how much work the simplex method is as fast as the interior point method."""
+        settings = self._settings
+        n, k = self._best.program.shape
+        step = 3.0 * n**3 / k + n**3 / 3.0
+        return settings.patience * (settings.least_work + settings.expected_steps * step) / settings.simplex_price
+
+    def _generation(self, start: Start | None, max_work: float, done: int) -> _Generation:
+        return _Generation(self._best, start, self._late, self._limits.max_iterations, max_work, done, self._settings)
 
     @property
     def _wanted(self) -> float:
@@ -327,10 +295,7 @@ class _Solver:
         status = None
         while status is None:
             status = self._method.advance(min(self._wanted, self._finest)) or self._stop_reason()
-            if status is None:
-                self._switch_if_overlapping()
-            elif self._failed(status):  # what rounding ended, the simplex method may bring to an end
-                self._method, self._may_switch, status = self._generation, False, None
+            status = self._handed_over(status)
         if self._best.gap <= self._wanted:
             self._best.centre_intercepts(self._settings.exact_gap)
             status = "converged"
@@ -344,16 +309,27 @@ class _Solver:
             return "stopped"
         return None
 
-    def _switch_if_overlapping(self) -> None:
-        if self._may_switch and self._method is self._generation and self._generation.overlapping:
-            iterations = self._generation.iterations
-            self._method = _WholeProgram(self._best, iterations, self._limits, self._go_on, self._settings)
-            self._finest = min(self._finest, self._settings.sparsity_loss)
-
-    def _failed(self, status: Status) -> bool:
-        """Return whether the interior point method gave up."""
-        interior = self._method is not self._generation
-        return status == "precision" and interior and self._best.gap > self._wanted
+    def _handed_over(self, status: Status | None) -> Status | None:
+        """Let another method go on where one is slow or at its end; return the reason to stop, if there is one."""
+        method = self._method
+        if isinstance(method, _Generation):
+            if status is not None or not method.exhausted:
+                return status
+            if self._crossed_over:
+                return "precision"
+            self._method = WholeProgram(self._best, method.iterations, self._limits, self._go_on, self._settings.whole)
+            self._finest = min(self._finest, self._settings.whole.sparsity_loss)
+        elif status == "precision" and self._best.gap > min(self._wanted, self._exact):
+            # What rounding ended, the simplex method may bring to an end, beginning there. For digits that nobody
+            # asked for it takes as long as before at most.
+            self._crossed_over = True
+            work = np.inf if self._best.gap > self._wanted else self._expected()
+            active = self._best.multipliers.tocoo()
+            rows, rivals = active.row.astype(np.int64), active.col.astype(np.int64)
+            start = Start(np.flatnonzero(self._best.coefficients), rows, rivals)
+            self._method = self._generation(start, work, method.iterations)
+            return None
+        return status
 
     def result(self, status: Status = "stopped") -> LinearProgramResult:
         """Return the best points."""

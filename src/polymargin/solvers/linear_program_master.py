@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from polymargin.solvers.limits import Status
-from polymargin.solvers.linear_program_problem import MARGIN, KernelValues
+from polymargin.solvers.linear_program_problem import MARGIN, KernelValues, signs
 from polymargin.support.numeric import Floats, Ints
 
 
@@ -54,6 +54,7 @@ class Master:
         self.rivals: Ints = np.zeros(0, dtype=np.int64)
         self.columns: Ints = np.zeros(0, dtype=np.int64)
         self.iterations: int = 0
+        self.work: float = 0.0  # iterations, each times the entries that it looks at
         options: dict[str, bool | int | float | str] = {
             "output_flag": False,
             "presolve": "off",
@@ -77,9 +78,9 @@ class Master:
         """Add the multipliers of constraints (example, other class), with their upper limits."""
         owner = self._labels[examples]
         classes = np.arange(self._n_balances)
-        balance = _sign(owner, rivals, classes)
+        balance = signs(owner, rivals, classes)
         values = self._kernel_values.block(examples, self.columns) / self._scale
-        entries = np.hstack([balance, _sign(owner, rivals, self._labels[self.columns]) * values])
+        entries = np.hstack([balance, signs(owner, rivals, self._labels[self.columns]) * values])
         cost, zero = np.full(len(examples), -MARGIN), np.zeros(len(examples))
         self._highs.addCols(len(examples), cost, zero, limits, *_compressed(sp.csr_array(entries)))
         self.examples = np.concatenate([self.examples, examples])
@@ -88,7 +89,7 @@ class Master:
     def add_columns(self, columns: Ints) -> None:
         """Add the coefficients of some examples."""
         values = self._kernel_values.block(self.examples, columns) / self._scale
-        entries = (_sign(self._labels[self.examples], self.rivals, self._labels[columns]) * values).T
+        entries = (signs(self._labels[self.examples], self.rivals, self._labels[columns]) * values).T
         lower = np.full(len(columns), -self._unbounded)
         self._highs.addRows(len(columns), lower, np.ones(len(columns)), *_compressed(sp.csr_array(entries)))
         self.columns = np.concatenate([self.columns, columns])
@@ -98,7 +99,7 @@ class Master:
         every = np.arange(len(limits), dtype=np.int32)
         self._highs.changeColsBounds(len(limits), every, np.zeros(len(limits)), limits)
 
-    def solve(self, max_iterations: int) -> Status | None:
+    def solve(self, max_iterations: int, max_work: float) -> Status | Literal["max_work"] | None:
         """Solve; return why there is no solution, None if there is one."""
         settings = self._settings
         for scaling, tolerance in settings.attempts:
@@ -109,9 +110,13 @@ class Master:
             limit = settings.cycle_iterations + settings.cycle_iterations_each * size
             if max_iterations >= 0:
                 limit = min(limit, max_iterations - self.iterations)
-            self._highs.setOptionValue("simplex_iteration_limit", limit)
+            entries = float(len(self.columns)) * size
+            affordable = int(min(limit, max(0.0, max_work - self.work) / entries)) + 1
+            self._highs.setOptionValue("simplex_iteration_limit", min(limit, affordable))
             self._highs.run()
-            self.iterations += max(0, int(self._highs.getInfo().simplex_iteration_count))
+            done = max(0, int(self._highs.getInfo().simplex_iteration_count))
+            self.iterations += done
+            self.work += done * entries
             status = self._highs.getModelStatus()
             if status == self._status.kOptimal:
                 return None
@@ -119,6 +124,8 @@ class Master:
                 return "time_limit"
             if status == self._status.kIterationLimit and self.iterations == max_iterations:
                 return "max_iter"
+            if status == self._status.kIterationLimit and self.work >= max_work:
+                return "max_work"
             self._highs.clearSolver()  # forget the basis, which rounding may have spoilt
         return "precision"
 
@@ -129,12 +136,6 @@ class Master:
         coefficients = np.maximum(duals[self._n_balances :], 0.0)
         coefficients[coefficients <= self._settings.negligible * coefficients.max(initial=0.0)] = 0.0
         return np.maximum(np.array(solution.col_value), 0.0), coefficients, np.append(duals[: self._n_balances], 0.0)
-
-
-def _sign(owner: Ints, rivals: Ints, classes: Ints) -> Floats:
-    """Return 1 where a class is a pair's own, -1 where it is the rival."""
-    sign: Floats = (owner[:, None] == classes).astype(np.float64) - (rivals[:, None] == classes)
-    return sign
 
 
 def _compressed(rows: sp.csr_array) -> tuple[int, Any, Any, Any]:

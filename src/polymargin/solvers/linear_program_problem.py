@@ -149,3 +149,9 @@ def middle_intercept(program: LinearProgram, shortfalls: Floats, intercept: Floa
         D = here
     middle: Floats = (D.mean(axis=1) - D.mean(axis=0)) / 2.0
     return middle
+
+
+def signs(owner: Ints, rivals: Ints, classes: Ints) -> Floats:
+    """Return 1 where a class is a pair's own, -1 where it is the rival (pairs x classes)."""
+    own: Floats = (owner[:, None] == classes).astype(np.float64) - (rivals[:, None] == classes)
+    return own

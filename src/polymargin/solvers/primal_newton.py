@@ -1,7 +1,8 @@
 r"""Minimising a primal objective by truncated Newton steps, to a proven distance from its optimum.
 
-SciPy's Newton-CG takes the steps: it needed about as many passes over the data as L-BFGS for small C, and about a third
-of them for the largest C of Zien et al.'s grid (satimage, 600 rows). What is here decides when to stop.
+Directions are found by conjugate gradients, which take few products with the Hessian for small C, and thousands for a
+large one. As soon as they have taken as long, the Hessian of a loss with one curvature for all classes is factorised,
+and preconditions what follows.
 
 A maximum, or a soft one that is nearly a maximum, has kinks. Then a series of softer losses is minimised, each from the
 solution of the last (:meth:`PrimalLoss.softer`); the objective and its bound are those of the loss that was asked for.
@@ -16,7 +17,6 @@ from functools import partial
 from typing import NoReturn
 
 import numpy as np
-import scipy.optimize
 from scipy.sparse.linalg import LinearOperator, cg
 
 from polymargin.solvers.limits import Limits, Status
@@ -29,6 +29,15 @@ class NewtonSettings:
     """How steps are taken, and when a loss has been minimised well enough."""
 
     softer_share: float = 0.1  # of the gap, that the minimisation of a softer loss may leave
+    # A direction is good enough when what is left of the gradient is this share of it, or its square root if that is
+    # less; a step, when it wins a share of what the gradient promises.
+    rough: float = 0.5
+    sufficient: float = 1e-4
+    halvings: int = 40
+    direction_steps: int = 2000
+    # Features and weights are factorised as soon as products with the Hessian have taken as long. An operation of a
+    # product, which waits for memory, takes as long as so many of a factorisation.
+    product_price: float = 6.0
     # Of the steps to the limits of rounding:
     polish_steps: int = 12  # at most
     polished: float = 1e-12  # norm of the gradient to stop at, as a share of the point's
@@ -47,6 +56,70 @@ class NewtonResult:
     gradient_norm: float
     iterations: int  # Newton steps
     status: Status
+
+
+class TruncatedNewton:
+    """Newton steps whose directions are found by conjugate gradients, with a preconditioner once that pays."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        value_and_gradient: Callable[[Floats], tuple[float, Floats]],
+        hessian_product: Callable[[Floats, Floats], Floats],
+        settings: NewtonSettings,
+    ) -> None:
+        self._objective, self._settings = objective, settings
+        self._value_and_gradient, self._hessian_product = value_and_gradient, hessian_product
+        self._preconditioner: Callable[[Floats], Floats] | None = None
+        self._products = 0  # since the preconditioner was made
+        self._affordable = self._products_as_long()
+
+    def _products_as_long(self) -> float:
+        """Return how many products with the Hessian take as long as making a preconditioner."""
+        n, (r, q) = len(self._objective.labels), self._objective.shape
+        if not isinstance(self._objective.Z, np.ndarray):
+            return np.inf  # sparse features are many
+        return max(1.0, (2.0 * n * r * r + r**3 / 3.0) / (self._settings.product_price * 4.0 * n * r * q))
+
+    def step(self, point: Floats) -> Floats | None:
+        """Return the next point, None if none is better."""
+        settings = self._settings
+        value, gradient = self._value_and_gradient(point)
+        direction = self._direction(point, gradient)
+        slope, length = float(gradient @ direction), 1.0
+        for _ in range(settings.halvings):
+            candidate = point + length * direction
+            if self._value_and_gradient(candidate)[0] <= value + settings.sufficient * length * slope:
+                return candidate if slope < 0 else None
+            length /= 2.0
+        return None
+
+    def _direction(self, point: Floats, gradient: Floats) -> Floats:
+        """Minimise the quadratic model roughly; stop where it is not convex."""
+        settings = self._settings
+        if self._products >= self._affordable:
+            self._preconditioner, self._products = self._objective.preconditioner(point), 0
+        precondition = self._preconditioner or np.copy
+        norm = float(np.linalg.norm(gradient))
+        wanted = norm * min(settings.rough, np.sqrt(norm / max(1.0, float(np.linalg.norm(point)))))
+        direction, residual = np.zeros_like(gradient), -gradient
+        scaled = precondition(residual)
+        search, product = scaled.copy(), float(residual @ scaled)
+        for _ in range(settings.direction_steps):
+            bent = self._hessian_product(point, search)
+            self._products += 1
+            curvature = float(search @ bent)
+            if not curvature > 0.0:
+                return direction if direction.any() else search
+            length = product / curvature
+            direction += length * search
+            residual -= length * bent
+            if np.linalg.norm(residual) <= wanted:
+                break
+            scaled = precondition(residual)
+            before, product = product, float(residual @ scaled)
+            search = scaled + (product / before) * search
+        return direction
 
 
 class _StopError(Exception):
@@ -132,27 +205,25 @@ class _Search:
             self.check()
             return softer.hessian_product(point, direction)
 
-        def step(point: Floats) -> None:
+        def step(point: Floats) -> bool:
             self.iterations += 1
             if self.visit(point, *softer.value_and_gradient(point), softer):
-                raise StopIteration
+                return True
             self.check(self.outcome)
             if self.iterations >= self._max_iterations:
                 self._stop("max_iter")
+            return False
 
         if self.visit(self.point, *softer.value_and_gradient(self.point), softer):
             return
         if self.iterations >= self._max_iterations:
             self._stop("max_iter")
-        scipy.optimize.minimize(
-            value_and_gradient,
-            self.point,
-            jac=True,
-            hessp=hessian_product,
-            method="Newton-CG",
-            callback=step,
-            options={"xtol": 0.0, "maxiter": 10_000},
-        )
+        newton = TruncatedNewton(softer, value_and_gradient, hessian_product, self._settings)
+        point = self.point
+        while (following := newton.step(point)) is not None:
+            point = following
+            if step(point):
+                return
 
     def polish(self) -> None:
         """Take full Newton steps, which no line search can judge any more, while the gradient falls."""

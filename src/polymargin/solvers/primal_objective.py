@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cho_solve
 
 from polymargin.solvers.primal_losses import PrimalLoss
 from polymargin.support.blocks import RowBlocks
+from polymargin.support.factorisation import factorise
 from polymargin.support.numeric import Floats, Ints
 
 Part = tuple[float, Floats, Floats]  # of a block of rows: a value, the pullback Z'GB, and the column sums of G
@@ -162,6 +164,49 @@ class Objective:
 
         _, pullback, sums = self._sum(multiply)
         return self._derivative(D + pullback, sums)
+
+    def mean_curvature(self, point: Floats) -> Floats:
+        """Return, for each example, its cost times the mean second derivative of its loss in the scores."""
+        self.value_and_gradient(point)  # leaves the curvature there
+        parts = []
+        for block in self._blocks.map(lambda block: block, len(self.labels)):
+            labels, total = self.labels[block], np.zeros(block.stop - block.start)
+            for c in range(self.n_classes):
+                direction = np.zeros((len(labels), self.n_classes))
+                direction[:, c] = 1.0
+                total += self.loss.product(self._curvature[block.start], labels, direction)[:, c]
+            # Where only differences count, one of the directions is flat.
+            parts.append(self.costs[block] * total / (self.n_classes - self.loss.relative))
+        return np.concatenate(parts)
+
+    def preconditioner(self, point: Floats) -> Callable[[Floats], Floats]:
+        r"""Return an approximate inverse of the Hessian: that of a loss with one curvature for all classes.
+
+        .. math:: (I + \beta Z' \mathrm{diag}(h) Z)^{-1}
+
+        for the weights of every class, :math:`\beta` the mean square of a row of B and h the mean curvature, and
+        :math:`1 / \sum_i h_i` for b.
+        """
+        h = np.maximum(self.mean_curvature(point), 0.0)  # a loss need not be convex
+        beta = float(np.sum(self.factor**2)) / self.factor.shape[1]
+        M = np.zeros((self.shape[0],) * 2)
+
+        def add(block: slice) -> Floats:
+            rooted = self.Z[block] * np.sqrt(beta * h[block])[:, None]
+            part: Floats = rooted.T @ rooted
+            return part
+
+        for part in self._blocks.map(add, len(self.labels)):
+            M += part
+        M[np.diag_indices_from(M)] += 1.0
+        factorise(M, 1)
+        inverse_sum = 1.0 / max(float(h.sum()), np.finfo(float).tiny)
+
+        def solve(direction: Floats) -> Floats:
+            V, b = self.split(direction)
+            return self.join(cho_solve((M, True), V, check_finite=False), b * inverse_sum)
+
+        return solve
 
     def with_loss(self, loss: PrimalLoss) -> Objective:
         """Return the objective with another loss."""

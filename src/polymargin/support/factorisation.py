@@ -1,0 +1,44 @@
+"""The Cholesky factor of a dense matrix, in threads and without holding up who waits."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from polymargin.support.numeric import Floats
+from polymargin.support.threads import for_each
+
+
+def factorise(M: Floats, threads: int, block: int = 256) -> None:
+    """Replace the lower part of a positive definite matrix by its Cholesky factor, by products of blocks.
+
+    LAPACK's in SciPy neither lets other threads run nor hears a Ctrl-C; NumPy's products do both. The blocks, and so
+    the factor, do not depend on the number of threads. Raises LinAlgError if the matrix is not positive definite.
+    """
+    n = len(M)
+    for begin in range(0, n, block):
+        end = min(begin + block, n)
+        corner = np.linalg.cholesky(M[begin:end, begin:end])
+        M[begin:end, begin:end] = corner
+        if end == n:
+            return
+        inverse = solve_triangular(corner, np.eye(end - begin), lower=True, check_finite=False)
+        panel = M[end:, begin:end] @ inverse.T
+        M[end:, begin:end] = panel
+
+        def update(place: int, panel: Floats = panel, end: int = end) -> None:
+            rows, columns = panel[place - end :], panel[place - end : place - end + block]
+            M[place:, place : place + block] -= rows @ columns.T
+
+        for_each(update, range(end, n, block), threads)
+
+
+def triangular_inverse(L: Floats, block: int = 256) -> Floats:
+    """Return the inverse of a lower triangular matrix, by products of blocks."""
+    inverse = np.zeros_like(L)
+    for begin in range(0, len(L), block):
+        rows = slice(begin, min(begin + block, len(L)))
+        corner = solve_triangular(L[rows, rows], np.eye(rows.stop - begin), lower=True, check_finite=False)
+        inverse[rows, rows] = corner
+        inverse[rows, :begin] = -corner @ (L[rows, :begin] @ inverse[:begin, :begin])
+    return inverse
