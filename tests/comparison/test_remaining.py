@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import ParameterGrid
 from sklearn.neighbors import KNeighborsClassifier
 
-from polymargin import compare
+from polymargin import CrammerSingerSVC, compare
 from polymargin.comparison.progress import clock_time
 from polymargin.comparison.remaining import CostModel, Remaining, SearchWork
 from polymargin.comparison.settings import chosen_grid
@@ -140,3 +140,16 @@ def test_a_comparison_with_a_bar_tries_every_machine_first_and_gives_the_same_ra
     shown = compare(X, y, **options, verbose=1)
     assert "left" in capsys.readouterr().err
     assert [row["rate"] for row in shown.table] == [row["rate"] for row in compare(X, y, **options).table]
+
+
+def test_the_limit_of_a_search_is_one_of_its_probes_too(monkeypatch, capsys):
+    X, y = load_iris(return_X_y=True)
+    limits = []
+    fit = CrammerSingerSVC.fit
+    monkeypatch.setattr(
+        CrammerSingerSVC, "fit", lambda self, *args: (limits.append(self.time_limit), fit(self, *args))[1]
+    )
+    options = {"grid": {"C": [1, 2, 4], "gamma": [0.1]}, "cv": 3, "verbose": 1}
+    compare(X, y, machines=["Crammer-Singer"], time_limit=20.0, **options)
+    assert 19.0 < limits[2] < limits[1] < limits[0] == 20.0
+    assert set(limits[3:]) == {None}

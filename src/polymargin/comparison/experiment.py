@@ -37,7 +37,7 @@ from polymargin.support.threads import thread_count
 _ROUNDS = 3  # most runs of which the shortest is the time
 _LONG = 0.5  # seconds after which there is no further run
 _PROBES = 3  # fits of each machine before all others, where somebody looks at the time that is left
-_PROBING = 10.0  # seconds for the probes of a machine, after which there is none more
+_PROBING = 30.0  # seconds for the probes of a machine
 
 
 def compare(
@@ -246,16 +246,20 @@ class Experiment:
     def _probe(self, group: list[Contestant], report: Callable[[int, float], None]) -> None:
         """Fit some candidates, spread over the grid, to one part, so that the time left is known from the start."""
         train, _ = self.splits[0]
-        candidates, spent = self._work(group).candidates, 0.0
+        candidates = self._work(group).candidates
+        left = _PROBING if self.time_limit is None else min(_PROBING, self.time_limit)
         for number in range(_PROBES):
             candidate = (2 * number + 1) * len(candidates) // (2 * _PROBES)
-            machine = clone(group[0].estimator).set_params(**candidates[candidate])
+            probe = Contestant("probe", clone(group[0].estimator).set_params(**candidates[candidate]))
+            if "time_limit" in probe.machine.get_params(deep=False):
+                probe.machine.set_params(time_limit=left)
             started = time.perf_counter()
             with recorded_warnings(), suppress(Exception):  # the search will say what is wrong
-                machine.fit(self.X[train], self.y[train])
-            report(candidate, time.perf_counter() - started)
-            spent += time.perf_counter() - started
-            if spent > _PROBING:
+                probe.estimator.fit(self.X[train], self.y[train])
+            spent = time.perf_counter() - started
+            report(candidate, spent)
+            left -= spent
+            if left <= 0:
                 return
 
     def _run_group(self, group: list[Contestant], watch: Watch) -> dict[str, MachineResult]:
