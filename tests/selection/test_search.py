@@ -24,6 +24,7 @@ from polymargin.formulations import CostFamily, PrimalSoftmax
 from polymargin.formulations import family as cost_family
 from polymargin.selection import KernelSearchCV, hsu_lin_grid
 from polymargin.selection import kernel_matrices as _family
+from polymargin.selection.plan import spread
 
 MACHINES = [
     OneVsOneSVC(),
@@ -493,3 +494,40 @@ def test_what_scores_a_machine_does_not_change_it():
     predicted = machine.predict_by("votes", X)
     np.testing.assert_array_equal(predicted, OneVsOneSVC().fit(X, y).predict(X))
     assert {name: id(value) for name, value in vars(machine).items()} == {n: id(v) for n, v in before.items()}
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+def test_widths_that_make_the_same_matrix_are_solved_once(machine):
+    X, y = iris()
+    _, first = np.unique(X, axis=0, return_index=True)
+    X, y = 1e4 * X[np.sort(first)], y[np.sort(first)]  # nobody scaled it: no two flowers are alike
+    grid = {"C": [1.0, 8.0], "gamma": [1e-9, 1.0, 10.0, 1e3]}
+    ours, theirs = both(exact(machine), grid, X, y)
+    assert_same_results(ours, theirs)
+    spent = ours.cv_results_["mean_fit_time"].reshape(2, 4) > 0
+    assert spent[:, 0].all()
+    assert np.all(spent[:, 1:].sum(axis=1) == 1)
+
+
+def test_only_widths_are_taken_for_the_same():
+    X, y = iris()
+    grid = {"C": [1.0], "gamma": [1.0, 10.0], "class_weight": [None, "balanced"], "tol": [1e-3, 1e-6]}
+    search = KernelSearchCV(OneVsOneSVC(), grid, cv=FOLDS).fit(1e4 * X, y)
+    widths = np.array([parameters["gamma"] for parameters in search.cv_results_["params"]])
+    spent = search.cv_results_["mean_fit_time"] > 0
+    assert spent.sum() == 4
+    assert len(set(widths[spent])) == 1
+    apart = [
+        {"kernel": ["rbf"], "gamma": [1.0], "C": [1.0, 2.0]},
+        {"kernel": ["rbf"], "gamma": [2.0], "C": [1.0, 4.0]},
+        {"kernel": ["laplacian"], "gamma": [1.0], "C": [1.0, 2.0]},
+    ]
+    search = KernelSearchCV(OneVsOneSVC(), apart, cv=FOLDS).fit(1e4 * X, y)
+    assert np.all(search.cv_results_["mean_fit_time"] > 0)
+
+
+def test_groups_are_spread_over_their_widths():
+    assert spread([]) == []
+    assert spread([5, 6]) == [5, 6]
+    assert spread(list(range(8))) == [0, 7, 3, 1, 5, 2, 4, 6]
+    assert all(sorted(spread(list(range(n)))) == list(range(n)) for n in range(40))

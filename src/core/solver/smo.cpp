@@ -52,9 +52,7 @@ POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Rea
         }
     }
     const auto top = highest[0] > highest[1] ? highest[0] : highest[1];
-    First<Real> first{smallest(lowest[0], lowest[1]), top[0]};
-    for (int l = 1; l < V::count; ++l) first.highest = top[l] > first.highest ? top[l] : first.highest;
-    return first;
+    return {smallest(lowest[0], lowest[1]), largest<Real, Bytes>(top)};
 }
 
 /// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature. Negated, so

@@ -55,19 +55,34 @@ struct Found {
     Index at;
 };
 
+/// What all lanes come to by `reduce(a, b)`, which does not care about the order, in every lane: each lane meets its
+/// opposite, then its neighbours, so that the lanes do not wait in line.
+template <class Real, int Bytes, class Vector, class Reduce>
+POLYMARGIN_INLINE Vector of_all_lanes(Vector v, const Reduce& reduce) {
+    using V = Vectors<Real, Bytes>;
+    for (int half = V::count / 2; half > 0; half /= 2) v = reduce(v, __builtin_shuffle(v, V::lanes ^ half));
+    return v;
+}
+
 /// The smallest of all lanes, without branches: where it is cannot be predicted.
 template <class Real, int Bytes>
 POLYMARGIN_INLINE Found<Real> smallest(const Best<Real, Bytes>& a, const Best<Real, Bytes>& b) {
+    using V = Vectors<Real, Bytes>;
     const auto first = a.value <= b.value;
     const auto value = first ? a.value : b.value;
     const auto at = first ? a.at : b.at;
-    constexpr int lanes = Vectors<Real, Bytes>::count;
-    Real least = value[0];
-    for (int l = 1; l < lanes; ++l) least = value[l] < least ? value[l] : least;
-    const auto here = value == least;
-    auto place = at[0];
-    for (int l = 0; l < lanes; ++l) place = here[l] ? at[l] : place;
-    return {least, place};
+    const auto lower = [](auto x, auto y) POLYMARGIN_INLINED { return x < y ? x : y; };
+    const auto higher = [](auto x, auto y) POLYMARGIN_INLINED { return x > y ? x : y; };
+    const Real least = of_all_lanes<Real, Bytes>(value, lower)[0];
+    const typename V::Ints nowhere = typename V::Ints{} - 1;
+    const auto lane = of_all_lanes<Real, Bytes>(value == least ? V::lanes : nowhere, higher)[0];
+    return {least, at[lane & (V::count - 1)]};
+}
+
+/// The largest of all lanes.
+template <class Real, int Bytes>
+POLYMARGIN_INLINE Real largest(const typename Vectors<Real, Bytes>::Reals& v) {
+    return of_all_lanes<Real, Bytes>(v, [](auto x, auto y) POLYMARGIN_INLINED { return x > y ? x : y; })[0];
 }
 
 namespace detail {

@@ -73,7 +73,7 @@ def compare(
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Most seconds for the search of a machine.", show_default=False)
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 uses all cores.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 uses all cores.")] = -1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds.")] = 0,
     output: Annotated[
         Path | None,

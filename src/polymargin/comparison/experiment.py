@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +22,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from polymargin.comparison.contestants import Contestant, contestants, groups
 from polymargin.comparison.environment import environment
 from polymargin.comparison.notes import last_line, notes_on_the_edge, recorded_warnings, scaling_advice, shortened
+from polymargin.comparison.progress import TimeLimitError, Watch, limited, progress_of_searches
+from polymargin.comparison.remaining import SearchWork
 from polymargin.comparison.result import Comparison, MachineResult
 from polymargin.comparison.settings import Split, check_choices, check_names, checked_test, chosen_grid, divisions
 from polymargin.comparison.statistics import all_pairs
@@ -30,11 +32,12 @@ from polymargin.kernels import kernel_entry
 from polymargin.selection import KernelSearchCV
 from polymargin.selection.rate import RateScorer, rate
 from polymargin.support.examples import Matrix, checked_examples
+from polymargin.support.threads import thread_count
 
 _ROUNDS = 3  # most runs of which the shortest is the time
 _LONG = 0.5  # seconds after which there is no further run
-
-OnCount = Callable[[int], None]
+_PROBES = 3  # fits of each machine before all others, where somebody looks at the time that is left
+_PROBING = 30.0  # seconds for the probes of a machine
 
 
 def compare(
@@ -197,10 +200,14 @@ class Experiment:
         found: dict[str, MachineResult] = {}
         interrupted = False
         grouped = groups(scaled)
-        with _progress(verbose, [self._work(group) for group in grouped]) as begin:
+        work = [self._work(group) for group in grouped]
+        with progress_of_searches(verbose, work, thread_count(self.n_jobs)) as progress:
             try:
+                for number, group in enumerate(grouped) if progress.visible else ():
+                    self._probe(group, partial(progress.remaining.probed, number))
                 for number, group in enumerate(grouped):
-                    found |= self._run_group(group, begin(number, " and ".join(c.name for c in group)))
+                    with progress.search(number, " and ".join(c.name for c in group)) as watch:
+                        found |= self._run_group(group, watch)
             except KeyboardInterrupt:
                 if not any(result.done for result in found.values()):
                     raise
@@ -231,15 +238,36 @@ class Experiment:
         names = [name for name in self.grid if name in own and name not in unused]
         return {contestant.prefix + name: self.grid[name] for name in names}
 
-    def _work(self, group: list[Contestant]) -> int:
-        return len(ParameterGrid(self._own_grid(group[0]))) * len(self.splits)
+    def _work(self, group: list[Contestant]) -> SearchWork:
+        folds = len(self.splits)
+        afterwards = len(group) * (1 + (folds if self.test is None else 0))
+        return SearchWork(list(ParameterGrid(self._own_grid(group[0]))), folds, afterwards, self.time_limit)
 
-    def _run_group(self, group: list[Contestant], on_count: OnCount) -> dict[str, MachineResult]:
+    def _probe(self, group: list[Contestant], report: Callable[[int, float], None]) -> None:
+        """Fit some candidates, spread over the grid, to one part, so that the time left is known from the start."""
+        train, _ = self.splits[0]
+        candidates = self._work(group).candidates
+        left = _PROBING if self.time_limit is None else min(_PROBING, self.time_limit)
+        for number in range(_PROBES):
+            candidate = (2 * number + 1) * len(candidates) // (2 * _PROBES)
+            probe = Contestant("probe", clone(group[0].estimator).set_params(**candidates[candidate]))
+            if "time_limit" in probe.machine.get_params(deep=False):
+                probe.machine.set_params(time_limit=left)
+            started = time.perf_counter()
+            with recorded_warnings(), suppress(Exception):  # the search will say what is wrong
+                probe.estimator.fit(self.X[train], self.y[train])
+            spent = time.perf_counter() - started
+            report(candidate, spent)
+            left -= spent
+            if left <= 0:
+                return
+
+    def _run_group(self, group: list[Contestant], watch: Watch) -> dict[str, MachineResult]:
         """Search for the group, then fit and measure each member; what goes wrong becomes the result."""
         with recorded_warnings() as of_search:
             started = time.perf_counter()
             try:
-                search = self._searched(group, on_count)
+                search = self._searched(group, watch)
             except TimeLimitError as error:
                 return {c.name: _failed(c, "time limit", error) for c in group}
             except Exception as error:
@@ -255,8 +283,8 @@ class Experiment:
             found[contestant.name] = result
         return found
 
-    def _searched(self, group: list[Contestant], on_count: OnCount) -> KernelSearchCV:
-        search = CountedSearch(
+    def _searched(self, group: list[Contestant], watch: Watch) -> KernelSearchCV:
+        search = WatchedSearch(
             clone(group[0].estimator),
             self._own_grid(group[0]),
             cv=self.splits,
@@ -264,7 +292,7 @@ class Experiment:
             refit=False,
             n_jobs=self.n_jobs,
         )
-        search.counted = _limited(on_count, self.time_limit)
+        search.watch = limited(watch, self.time_limit)
         return search.fit(self.X, self.y)
 
     def _measured(
@@ -356,17 +384,16 @@ class Experiment:
         return counts
 
 
-class CountedSearch(KernelSearchCV):
+class WatchedSearch(KernelSearchCV):
     """A search that tells of every fit."""
 
-    counted: OnCount
+    watch: Watch
 
-    def _counter(self, total: int) -> AbstractContextManager[OnCount | None]:
-        return nullcontext(self.counted)
+    def _counter(self, total: int) -> AbstractContextManager[Callable[[int], None] | None]:
+        return nullcontext(self.watch.counted)
 
-
-class TimeLimitError(Exception):
-    """The search of a machine took too long."""
+    def _evaluated(self, candidate: int, seconds: float) -> None:
+        self.watch.evaluated(candidate, seconds)
 
 
 def shortest(run: Callable[[], Any]) -> tuple[Any, float]:
@@ -377,53 +404,6 @@ def shortest(run: Callable[[], Any]) -> tuple[Any, float]:
         answer = run()
         times.append(time.perf_counter() - started)
     return answer, min(times)
-
-
-def _limited(on_count: OnCount, time_limit: float | None) -> OnCount:
-    """Return what counts fits, and raises when the time is over."""
-    started = time.perf_counter()
-
-    def counted(count: int) -> None:
-        on_count(count)
-        if time_limit is not None and time.perf_counter() - started > time_limit:
-            raise TimeLimitError(f"its search took longer than time_limit={time_limit:g} seconds")
-
-    return counted
-
-
-@contextmanager
-def _progress(verbose: int, work: list[int]) -> Iterator[Callable[[int, str], OnCount]]:
-    """Yield what begins a machine and returns its counter; draws one bar for all of them."""
-    if not verbose:
-        yield lambda number, title: lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=sum(work))
-
-        def begin(number: int, title: str) -> OnCount:
-            bar.update(task, description=title, completed=sum(work[:number]))
-            return lambda count: bar.advance(task, count)
-
-        yield begin
-        bar.update(task, completed=sum(work))
 
 
 def _facts(

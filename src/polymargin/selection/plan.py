@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,14 @@ class Series:
     def costliest(self) -> Any:
         """Return the machine with the largest C."""
         return clone(self.machine).set_params(C=self.costs[-1])
+
+    def repeats(self, other: Series) -> bool:
+        """Whether the candidates are those of another series but for the width of their kernel."""
+
+        def rest(machine: Any) -> dict[str, Any]:
+            return {name: _key(v) for name, v in machine.get_params(deep=False).items() if name not in ("C", "gamma")}
+
+        return self.costs == other.costs and rest(self.machine) == rest(other.machine)
 
     def is_family(self) -> bool:
         """Whether all costs and folds can be solved by one call: binary problems, no limit of time, sound parameters.
@@ -68,6 +77,11 @@ class KernelGroup:
         """The smallest violation that the solver of any candidate may have to see."""
         machines = [series.machine for series in self.series]
         return min(RunOptions(tolerance=float(each.tol), stop=each.stop).exact_to for each in machines)
+
+    def repeats(self, other: KernelGroup) -> bool:
+        """Whether the candidates are those of another group but for the width of their kernel."""
+        pairs = zip(self.series, other.series, strict=False)
+        return len(self.series) == len(other.series) and all(own.repeats(its) for own, its in pairs)
 
     def needs_kernel(self, n_examples: int) -> bool:
         """Whether candidates are trained on kernel values; else on the examples themselves."""
@@ -153,11 +167,24 @@ def plan(estimator: BaseEstimator, candidates: Iterable[Mapping[str, Any]]) -> P
         kernel = tuple(_key(own.get(name)) for name in KERNEL_PARAMETERS)
         rest = tuple(_key(own[name]) for name in sorted(own) if name != "C" and name not in KERNEL_PARAMETERS)
         grouped.setdefault(kernel, {}).setdefault(rest, []).append((float(own["C"]), index, current))
-    groups = []
-    for by_rest in grouped.values():
+    groups: dict[Any, list[KernelGroup]] = {}
+    for kernel, by_rest in grouped.items():
         series = [_series(members) for members in by_rest.values()]
-        groups.append(KernelGroup(series[0].machine, series))
-    return Plan(steps, groups)
+        groups.setdefault(kernel[0], []).append(KernelGroup(series[0].machine, series))
+    return Plan(steps, [group for of_kind in groups.values() for group in spread(of_kind)])
+
+
+def spread(items: Sequence[Any]) -> list[Any]:
+    """Return items so that the first few are spread over all: the ends, the middle, what lies between.
+
+    What the first ones took then says what the others will take.
+    """
+    if len(items) < 3:
+        return list(items)
+    places = [0, len(items) - 1]
+    while len(places) < len(items):
+        places += [(low + high) // 2 for low, high in pairwise(sorted(places)) if high - low > 1]
+    return [items[place] for place in places]
 
 
 def _series(members: list[tuple[float, int, Any]]) -> Series:

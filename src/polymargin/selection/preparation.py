@@ -28,6 +28,11 @@ class KernelUse:
     kernel: Kernel
     folds: list[Fold]
 
+    def repeats(self, other: KernelUse) -> bool:
+        """Whether the candidates and the folds are those of another one but for the width of the kernel."""
+        numbers = [fold.number for fold in other.folds]
+        return [fold.number for fold in self.folds] == numbers and self.group.repeats(other.group)
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:

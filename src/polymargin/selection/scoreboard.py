@@ -16,7 +16,7 @@ class Scoreboard:
     """The evaluations of each candidate on each fold, in the form in which scikit-learn's search keeps them."""
 
     def __init__(self, n_candidates: int, n_folds: int) -> None:
-        self.entered: Callable[[int, int], None] | None = None  # is told of every evaluation
+        self.entered: Callable[[int, int, dict[str, Any]], None] | None = None  # is told of every evaluation
         self.outcomes: list[list[dict[str, Any] | None]] = [[None] * n_folds for _ in range(n_candidates)]
         self.given_up: set[int] = set()
 
@@ -24,7 +24,7 @@ class Scoreboard:
         """Keep one evaluation."""
         self.outcomes[candidate][fold] = outcome
         if self.entered is not None:
-            self.entered(candidate, fold)
+            self.entered(candidate, fold, outcome)
 
     def finished(self) -> list[int]:
         """Return the candidates that were evaluated on every fold."""

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from polymargin.kernels import SharedKernel
 from polymargin.selection.evaluation import Evaluation, Fold, in_threads
+from polymargin.selection.kernel_matrices import pattern_of_ones
 from polymargin.selection.plan import KernelGroup, Plan, Series, plan
 from polymargin.selection.preparation import KernelUse, Prepared, kernel_of, prepared_folds
 from polymargin.selection.scoreboard import Scoreboard
@@ -46,6 +47,7 @@ class KernelSearchCV(GridSearchCV):
     - squared distances (or scalar products) are computed once for all kernels,
     - one kernel matrix serves all costs, all other parameters and all folds,
     - each cost starts from the solution of the one before,
+    - widths for which no two different examples are alike, so that their kernel matrices are equal, are one,
     - folds go to threads, not to processes.
 
     The last step of a pipeline is searched likewise, fold by fold, as long as the grid leaves the steps before it
@@ -200,10 +202,15 @@ class KernelSearchCV(GridSearchCV):
         self.n_splits_ = len(splits)
         total = len(candidates) * len(splits)
         tasks = SearchTasks(self, X, y, prepared.params, total)
-        board.entered = lambda candidate, fold: tasks.evaluated(
-            candidate * len(splits) + fold,
-            lambda: (_safe_indexing(X, splits[fold][0]), _safe_indexing(y, splits[fold][0])),
-        )
+
+        def entered(candidate: int, fold: int, outcome: dict[str, Any]) -> None:
+            tasks.evaluated(
+                candidate * len(splits) + fold,
+                lambda: (_safe_indexing(X, splits[fold][0]), _safe_indexing(y, splits[fold][0])),
+            )
+            self._evaluated(candidate, outcome["fit_time"] + outcome["score_time"])
+
+        board.entered = entered
         try:
             with self._counter(total) as bar:
                 evaluation.advanced = bar
@@ -222,6 +229,9 @@ class KernelSearchCV(GridSearchCV):
     def _counter(self, total: int) -> AbstractContextManager[Callable[[int], None] | None]:
         """Return what counts fits that are done, as a context."""
         return count_bar(type(self).__name__, self.verbose, total, "fits")
+
+    def _evaluated(self, candidate: int, seconds: float) -> None:
+        """Hear of a candidate that was fitted to a fold and measured, from any thread."""
 
     def _splitter(self) -> Any:
         if isinstance(self.cv, float):
@@ -326,15 +336,24 @@ class KernelSearchCV(GridSearchCV):
     ) -> None:
         """Evaluate the candidates of each kernel on the folds that have it, some kernel matrices at a time."""
         family = prepared.family(rows, uses)
+        solved: dict[bytes, KernelUse] = {}  # kernels that say of any two examples only whether they are the same
         for batch in gen_batches(len(uses), min(family.at_once, prepared.matrices_at_once)):
             matrices = family.matrices([use.kernel for use in uses[batch]])
-            work = []
+            work, repeated = [], []
             for K, use in zip(matrices, uses[batch], strict=True):
+                pattern = None if self.early_stop else pattern_of_ones(K)
+                twin = use if pattern is None else solved.setdefault(pattern, use)
+                if twin is not use and use.repeats(twin):
+                    repeated.append((use, twin))
+                    continue
                 for fold, series in self._remaining(K, use, prepared):
                     work.append(
                         partial(self._evaluate_fold, rows, K, use.group, series, prepared.evaluation, threads, fold)
                     )
             each(call, work)
+            for use, twin in repeated:
+                for series, same in zip(use.group.series, twin.group.series, strict=True):
+                    prepared.evaluation.repeat(series, same, use.folds)
 
     def _remaining(self, K: NDArray[Any], use: KernelUse, prepared: Prepared) -> list[tuple[Fold, list[Series]]]:
         """Evaluate what can be solved for all folds by one call; return what is left for each fold."""
