@@ -63,6 +63,18 @@ void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems, co
     }
 }
 
+/// Whether somebody wants an answer that is exact: by the tolerance, or by bounds that differ among the examples of a
+/// range, which have weights then. Weights are to count as so many copies.
+bool wants_exact(const BinaryFamily& family) {
+    if (family.settings.tolerance <= family.settings.polishing.exact_tolerance) return true;
+    return std::ranges::any_of(family.problems, [&](const BinaryProblem& problem) {
+        return std::ranges::any_of(problem.ranges, [&](const SignedRange& range) {
+            const auto bounds = std::span(family.cost_bounds).subspan(range.begin, range.range().size());
+            return std::ranges::any_of(bounds, [&](double bound) { return bound != bounds.front(); });
+        });
+    });
+}
+
 template <class Real>
 BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const BinaryFamily& family, const Blas& blas,
                       Control& control) {
@@ -77,8 +89,16 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
         settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
     }
     prepare(store, family.problems, settings);
-    if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
-    if (store.whole()) settings.entrants_of_long_rows = settings.entrants;  // rows cost nothing more
+    if (family.refine && store.whole() && n <= kSmallProblem) {
+        settings.polish = &blas;
+        settings.polishing.problems = std::ssize(family.problems);
+        // Held-out values are made into probabilities, which magnify differences.
+        settings.polishing.asked = wants_exact(family) || !family.folds.empty();
+    }
+    if (store.whole()) {
+        settings.rows_are_there = true;
+        settings.working_set = std::max(settings.working_set, settings.working_set_of_whole);
+    }
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.cost_bounds);
     settings.paths = family.paths;

@@ -11,7 +11,10 @@ using fixtures::Random;
 namespace {
 
 PolishKernel kernel_of(const Matrix& gram, BinaryState& state) {
-    return {.value = [&gram](Index i, Index j) { return gram.at(i, j); },
+    return {.values =
+                [&gram](Index i, std::span<const Index> which, double* out) {
+                    for (const Index j : which) *out++ = gram.at(i, j);
+                },
             .moved =
                 [&gram, &state](std::span<const Index> which, std::span<const double> change) {
                     for (std::size_t w = 0; w < which.size(); ++w) {
