@@ -27,6 +27,18 @@ std::vector<Range> distinct(std::span<const std::vector<Range>> segments) {
     return all;
 }
 
+/// Whether problems will need so many rows of a class that its matrix is worth computing at once, which halves the
+/// work. A problem's support vectors are balanced: of a class much larger than its partner it needs few.
+bool needs_most_rows(Range c, std::span<const std::vector<Range>> segments, const BinarySettings& settings) {
+    double needed = 0.0;
+    for (const auto& own : segments) {
+        Index others = 0;
+        for (const Range s : own) others += s == c ? 0 : s.size();
+        if (std::ranges::find(own, c) != own.end()) needed += static_cast<double>(std::min(others, c.size()));
+    }
+    return needed >= settings.share_of_rows * static_cast<double>(c.size());
+}
+
 /// Whether pairs are to be solved apart: most rows of a class are then needed by one pair or another, which long
 /// classes do not have, and there must be room for the matrix of each class and, for as many threads as there may be,
 /// that of a pair.
@@ -55,7 +67,7 @@ void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems, co
     if (store.holds_rows()) return;
     const auto segments = segments_of(problems, n);
     auto classes = distinct(segments);
-    std::erase_if(classes, [&](Range c) { return store.has_square(c); });
+    std::erase_if(classes, [&](Range c) { return store.has_square(c) || !needs_most_rows(c, segments, settings); });
     if (pairs_fit<Real>(segments, classes, settings, store.unused_bytes())) {
         if (!classes.empty()) store.compute_squares(classes);
     } else {
