@@ -114,8 +114,8 @@ TEST(rows_of_a_class_with_small_partners_are_computed_on_demand) {
     const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
     const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
     const SignedRange large{0, 1600, 1.0}, small{1600, 1610, 1.0}, other{1610, 1620, -1.0};
-    auto request = request_for(data, data.x.dense(), kernel,
-                               {{{large, {1600, 1610, -1.0}}}, {{large, other}}, {{small, other}}});
+    auto request =
+        request_for(data, data.x.dense(), kernel, {{{large, {1600, 1610, -1.0}}}, {{large, other}}, {{small, other}}});
     const auto report = run(request);
     check_report(request, gram, report, 1e-4);
     CHECK(report.evaluations < 1600 * 1601 / 2);
