@@ -60,7 +60,8 @@ GramStore<Real>::GramStore(const KernelEngine<Real>& engine, Index budget_bytes,
 template <class Real>
 Index GramStore<Real>::capacity(Index length) const {
     // What is in chunks may be of the wrong length, and a store that is always full would evict at every round.
-    const Index available = budget_ - budget_ / 8 - chunk_bytes(budget_);
+    const Index rows = unused_bytes() + memory_.bytes();
+    const Index available = rows - rows / 8 - chunk_bytes(budget_);
     return available / (RowMemory<Real>::fitting(length) * static_cast<Index>(sizeof(Real)));
 }
 
@@ -210,7 +211,7 @@ Index GramStore<Real>::bytes_to_come() const {
 
 template <class Real>
 void GramStore<Real>::evict_rows() {
-    const auto fits = [&](Index spare) { return memory_.bytes() + bytes_to_come() + spare <= budget_; };
+    const auto fits = [&](Index spare) { return bytes_to_come() + spare <= unused_bytes(); };
     if (fits(0)) return;
     overflowed_ = true;
     struct Candidate {

@@ -27,6 +27,18 @@ std::vector<Range> distinct(std::span<const std::vector<Range>> segments) {
     return all;
 }
 
+/// Whether problems will need so many rows of a class that its matrix is worth computing at once, which halves the
+/// work. A problem's support vectors are balanced: of a class much larger than its partner it needs few.
+bool needs_most_rows(Range c, std::span<const std::vector<Range>> segments, const BinarySettings& settings) {
+    double needed = 0.0;
+    for (const auto& own : segments) {
+        Index others = 0;
+        for (const Range s : own) others += s == c ? 0 : s.size();
+        if (std::ranges::find(own, c) != own.end()) needed += static_cast<double>(std::min(others, c.size()));
+    }
+    return needed >= settings.share_of_rows * static_cast<double>(c.size());
+}
+
 /// Whether pairs are to be solved apart: most rows of a class are then needed by one pair or another, which long
 /// classes do not have, and there must be room for the matrix of each class and, for as many threads as there may be,
 /// that of a pair.
@@ -56,11 +68,26 @@ void prepare(GramStore<Real>& store, std::span<const BinaryProblem> problems, co
     const auto segments = segments_of(problems, n);
     auto classes = distinct(segments);
     std::erase_if(classes, [&](Range c) { return store.has_square(c); });
-    if (pairs_fit<Real>(segments, classes, settings, store.unused_bytes())) {
+    const auto few = std::erase_if(classes, [&](Range c) { return !needs_most_rows(c, segments, settings); });
+    // What is not computed now are rows, which share the budget then.
+    const Index budget = few > 0 ? store.unused_bytes() / 4 : store.unused_bytes();
+    if (pairs_fit<Real>(segments, classes, settings, budget)) {
         if (!classes.empty()) store.compute_squares(classes);
     } else {
         store.clear();  // rows need the whole budget
     }
+}
+
+/// Whether somebody wants an answer that is exact: by the tolerance, or by bounds that differ among the examples of a
+/// range, which have weights then. Weights are to count as so many copies.
+bool wants_exact(const BinaryFamily& family) {
+    if (family.settings.tolerance <= family.settings.polishing.exact_tolerance) return true;
+    return std::ranges::any_of(family.problems, [&](const BinaryProblem& problem) {
+        return std::ranges::any_of(problem.ranges, [&](const SignedRange& range) {
+            const auto bounds = std::span(family.cost_bounds).subspan(range.begin, range.range().size());
+            return std::ranges::any_of(bounds, [&](double bound) { return bound != bounds.front(); });
+        });
+    });
 }
 
 template <class Real>
@@ -77,8 +104,16 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
         settings.entrants_of_long_rows = std::max<Index>(2, settings.entrants / 3);
     }
     prepare(store, family.problems, settings);
-    if (family.refine && store.whole() && n <= kSmallProblem) settings.polish = &blas;
-    if (store.whole()) settings.entrants_of_long_rows = settings.entrants;  // rows cost nothing more
+    if (family.refine && store.whole() && n <= kSmallProblem) {
+        settings.polish = &blas;
+        settings.polishing.problems = std::ssize(family.problems);
+        // Held-out values are made into probabilities, which magnify differences.
+        settings.polishing.asked = wants_exact(family) || !family.folds.empty();
+    }
+    if (store.whole()) {
+        settings.rows_are_there = true;
+        settings.working_set = std::max(settings.working_set, settings.working_set_of_whole);
+    }
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.cost_bounds);
     settings.paths = family.paths;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "solver/accumulate.hpp"
@@ -131,7 +132,8 @@ void BinaryTask<Real>::keep_for_all_costs(Status status) {
 template <class Real>
 void BinaryTask<Real>::end_stage(Status reason) {
     undo_closing();
-    if (reason == Status::converged && settings_.polish != nullptr) polish_solution(*settings_.polish, kMostFree);
+    const Index solves = reason == Status::converged ? polishing_solves() : 0;
+    if (solves > 0) polish_solution(*settings_.polish, kMostFree, solves);
     Status status = reason;
     if (reason != Status::unbounded && meets_rule()) {
         status = Status::converged;
@@ -214,6 +216,11 @@ template <class Real>
 std::vector<Index> BinaryTask<Real>::spread(Index count) const {
     // At the start all examples violate alike: take them evenly from both sides.
     std::vector<Index> wanted;
+    if (count == problem_.size()) {
+        wanted.resize(count);
+        std::iota(wanted.begin(), wanted.end(), Index{0});
+        return wanted;
+    }
     for (const double sign : {1.0, -1.0}) {
         Index side = 0;
         for (const Run& run : runs_) side += run.sign == sign ? run.size : 0;
@@ -252,7 +259,7 @@ template <class Real>
 std::optional<Status> BinaryTask<Real>::reason_to_end() {
     if (meets_rule()) {
         // Polishing starts from an answer whose variables are mostly at the right bounds: go on for a while.
-        if (settings_.polish != nullptr && !refining_) {
+        if (settings_.polish != nullptr && settings_.polishing.asked && !refining_) {
             refining_ = true;
             tolerance_ *= 1e-4;
             const Index enough = 4 * iterations_ + 1000;
@@ -270,6 +277,16 @@ std::optional<Status> BinaryTask<Real>::reason_to_end() {
     return std::nullopt;
 }
 
+/// How many variables enter the working set in a round.
+template <class Real>
+Index BinaryTask<Real>::entrants() const {
+    if (settings_.rows_are_there) {
+        return std::max(settings_.entrants,
+                        std::min(problem_.size() / settings_.examples_for_entrant, settings_.most_entrants));
+    }
+    return problem_.size() > settings_.long_row ? settings_.entrants_of_long_rows : settings_.entrants;
+}
+
 template <class Real>
 void BinaryTask<Real>::choose() {
     while (!finished_ && pending_.empty()) {
@@ -279,9 +296,10 @@ void BinaryTask<Real>::choose() {
             end_stage(*reason);
             continue;
         }
-        const Index most = problem_.size() > settings_.long_row ? settings_.entrants_of_long_rows : settings_.entrants;
-        const Index entrants = std::min(working_.capacity(), most);
-        const std::vector<Index> wanted = fresh_ ? spread(entrants) : worst(v, entrants);
+        const bool all = problem_.size() <= settings_.whole_set;
+        const Index count = std::min(working_.capacity(), all ? problem_.size() : entrants());
+        const bool even = fresh_ || count == problem_.size();
+        const std::vector<Index> wanted = even ? spread(count) : worst(v, count);
         fresh_ = false;
         return working_.take_in(wanted, [this](Index t) { return !is_free(t); });
     }
@@ -366,8 +384,22 @@ void BinaryTask<Real>::load_block() {
     // of neighbouring slots share cache lines.
     constexpr std::size_t group = 16;
     const auto added = working_.added();
+    if (std::ssize(added) == problem_.size()) return load_whole();
     for (std::size_t start = 0; start < added.size(); start += group) {
         load_columns(added.subspan(start, std::min(group, added.size() - start)));
+    }
+}
+
+/// All examples at once, in their order: their rows as they are.
+template <class Real>
+void BinaryTask<Real>::load_whole() {
+    for (Index s = 0; s < problem_.size(); ++s) {
+        const auto& tables = tables_[columns_[s].segment];
+        Real* row = block_.kernel.data() + s * block_.stride;
+        for (std::size_t b = 0; b < offsets_.size(); ++b) {
+            std::copy_n(tables[b]->row(global_of(s)), segments_[b].size(), row + offsets_[b]);
+        }
+        block_.diagonal.data()[s] = row[s];
     }
 }
 
@@ -417,7 +449,8 @@ void BinaryTask<Real>::advance() {
     }
     load_block();
     const double share = cost_ > 0 ? settings_.inner_share_of_path : settings_.inner_share;
-    const double tolerance = std::max(tolerance_ / 2, violation_ * share);
+    const bool all = working_.size() == problem_.size() && problem_.size() <= settings_.whole_set;
+    const double tolerance = std::max(tolerance_ / 2, all ? 0.0 : violation_ * share);
     Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
     const SmoResult solved = smo(block_, tolerance, limit, settings_.jump, settings_.smo);
@@ -439,15 +472,20 @@ void BinaryTask<Real>::advance() {
 }
 
 template <class Real>
-void BinaryTask<Real>::polish_solution(const Blas& blas, Index max_free) {
-    const auto value = [this](Index i, Index j) {
-        const std::size_t b = segment_of(j);
-        return static_cast<double>(tables_[segment_of(i)][b]->row(global_of(i))[j - offsets_[b]]);
+void BinaryTask<Real>::polish_solution(const Blas& blas, Index max_free, Index max_solves) {
+    const auto values = [this](Index i, std::span<const Index> which, double* out) {
+        const auto& tables = tables_[segment_of(i)];
+        const Index g = global_of(i);
+        std::size_t b = 0;
+        for (const Index j : which) {
+            while (b + 1 < offsets_.size() && offsets_[b + 1] <= j) ++b;
+            *out++ = static_cast<double>(tables[b]->row(g)[j - offsets_[b]]);
+        }
     };
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
         add_to_gradient(which, change);
     };
-    polish(runs_, cost_bounds_, state_, {value, moved}, blas, std::min(max_free, kMostFree));
+    polish(runs_, cost_bounds_, state_, {values, moved}, blas, std::min(max_free, kMostFree), max_solves);
 }
 
 template class BinaryTask<float>;

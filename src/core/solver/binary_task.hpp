@@ -104,6 +104,7 @@ class BinaryTask {
     [[nodiscard]] double gap() const;
     [[nodiscard]] bool meets_rule() const;
     [[nodiscard]] bool closes_gap();
+    [[nodiscard]] Index polishing_solves() const;
     [[nodiscard]] bool demands_more();
     void undo_closing();
     void begin_stage(std::span<const double> cost_bounds);
@@ -117,10 +118,12 @@ class BinaryTask {
     void note_unsolved(Status status);
     [[nodiscard]] bool hold_out_next_fold();
     [[nodiscard]] bool inseparable() const;
+    [[nodiscard]] Index entrants() const;
     [[nodiscard]] std::vector<Index> spread(Index count) const;
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
-    void polish_solution(const Blas& blas, Index max_free);
+    void polish_solution(const Blas& blas, Index max_free, Index max_solves);
     void load_block();
+    void load_whole();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
 

@@ -20,6 +20,21 @@ bool BinaryTask<Real>::meets_rule() const {
     return settings_.gap > 0.0 ? gap() <= settings_.gap : !(violation_ > settings_.tolerance);
 }
 
+/// How many systems to solve to make the answer exact.
+template <class Real>
+Index BinaryTask<Real>::polishing_solves() const {
+    if (settings_.polish == nullptr) return 0;
+    if (settings_.polishing.asked) return settings_.polishing.most;
+    Index free = 0;
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double size = std::abs(state_.beta[run.local + i]);
+            free += size > 0.0 && size < cost_bounds_[run.global + i];
+        }
+    }
+    return settings_.polishing.solves(free, problem_.size(), iterations_);
+}
+
 /// Whether to go on for a while because the violation that is met leaves a large gap, and somebody will see it.
 template <class Real>
 bool BinaryTask<Real>::closes_gap() {
@@ -28,7 +43,8 @@ bool BinaryTask<Real>::closes_gap() {
     if (!closing_) {
         // To solve for the free variables must not cost more than the steps did, each on a whole working set.
         const double steps = static_cast<double>(iterations_) * static_cast<double>(working_.capacity());
-        if (settings_.finish != nullptr) polish_solution(*settings_.finish, static_cast<Index>(std::cbrt(steps)));
+        if (settings_.finish != nullptr)
+            polish_solution(*settings_.finish, static_cast<Index>(std::cbrt(steps)), settings_.polishing.most);
         closing_ = true;
         met_ = state_;
         const double more = closing.more_steps * static_cast<double>(iterations_) + closing.few_steps;

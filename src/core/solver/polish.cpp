@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -11,10 +11,10 @@
 namespace polymargin {
 namespace {
 
-/// Releases and blocked steps allowed: a warm start needs a few, a bad one is not worth more.
-constexpr int kMaxSteps = 64;
 /// A violation this small, relative to the gradient, is rounding.
 constexpr double kRounding = 1e-13;
+/// Cholesky's method is trusted with pivots that are at least this share of their diagonal element.
+constexpr double kLeastPivot = 1e-9;
 
 class Polisher {
   public:
@@ -33,13 +33,13 @@ class Polisher {
     [[nodiscard]] std::vector<Index> free() const {
         std::vector<Index> f;
         for (Index t = 0; t < size(); ++t) {
-            if (state_.beta[t] > lower_[t] && state_.beta[t] < upper_[t]) f.push_back(t);
+            if (is_free(t)) f.push_back(t);
         }
         return f;
     }
 
-    void run(Index max_free) {
-        for (int step = 0; step < kMaxSteps; ++step) {
+    void run(Index max_free, Index max_solves) {
+        for (Index solve = 0; solve < max_solves; ++solve) {
             const std::vector<Index> f = free();
             if (static_cast<Index>(f.size()) > max_free) return;
             if (!f.empty() && !move_to(f, target(f))) continue;  // a variable met its bound: solve again without it
@@ -49,13 +49,45 @@ class Polisher {
 
   private:
     [[nodiscard]] Index size() const { return static_cast<Index>(state_.beta.size()); }
+    [[nodiscard]] bool is_free(Index t) const { return state_.beta[t] > lower_[t] && state_.beta[t] < upper_[t]; }
+    [[nodiscard]] double value(Index i, Index j) const {
+        double k = 0.0;
+        kernel_.values(i, std::span(&j, 1), &k);
+        return k;
+    }
 
     /// The step p of the free variables to their optimum.
     [[nodiscard]] std::vector<double> target(std::span<const Index> f) const {
-        auto m = static_cast<int>(f.size()) + 1;
-        std::vector<double> a(static_cast<std::size_t>(m) * m, 1.0), b(m, 0.0);
-        for (int r = 0; r + 1 < m; ++r) {
-            for (int c = 0; c + 1 < m; ++c) a[static_cast<std::size_t>(c) * m + r] = kernel_.value(f[r], f[c]);
+        const std::size_t m = f.size();
+        std::vector<double> kernel(m * m);
+        for (std::size_t r = 0; r < m; ++r) kernel_.values(f[r], f, kernel.data() + r * m);
+        std::vector<double> p = eliminated(f, kernel);
+        return p.empty() ? bordered(f, kernel) : p;
+    }
+
+    /// The same with the last variable eliminated, which moves against the sum of the others; empty if the system is
+    /// nearly singular.
+    [[nodiscard]] std::vector<double> eliminated(std::span<const Index> f, std::span<const double> kernel) const {
+        const std::size_t m = f.size(), rest = m - 1;
+        const double* last = kernel.data() + rest * m;
+        std::vector<double> a(rest * rest), b(rest);
+        for (std::size_t c = 0; c < rest; ++c) {
+            const double* row = kernel.data() + c * m;
+            for (std::size_t r = c; r < rest; ++r) a[c * rest + r] = row[r] - row[rest] - last[r] + last[rest];
+            b[c] = state_.f[f[rest]] - state_.f[f[c]];
+        }
+        b = solve_definite(blas_, std::move(a), std::move(b), kLeastPivot);
+        if (std::ssize(b) < static_cast<Index>(rest)) return {};
+        b.push_back(-std::accumulate(b.begin(), b.end(), 0.0));
+        return b;
+    }
+
+    /// The same with the multiplier of the constraint as an unknown.
+    [[nodiscard]] std::vector<double> bordered(std::span<const Index> f, std::span<const double> kernel) const {
+        const std::size_t m = f.size() + 1;
+        std::vector<double> a(m * m, 1.0), b(m, 0.0);
+        for (std::size_t r = 0; r + 1 < m; ++r) {
+            std::copy_n(kernel.begin() + r * (m - 1), m - 1, a.begin() + r * m);
             b[r] = -state_.f[f[r]];
         }
         a.back() = 0.0;
@@ -87,7 +119,7 @@ class Polisher {
         return blocking < 0;
     }
 
-    /// One step of SMO on the most violating pair; false if there is none worth it.
+    /// One step of SMO on the most violating pair, if it is not free anyway; false if there is none worth it.
     bool release_worst() {
         Index i = -1, j = -1;
         double scale = 1.0;
@@ -97,7 +129,12 @@ class Polisher {
             if (state_.beta[t] > lower_[t] && (j < 0 || state_.f[t] > state_.f[j])) j = t;
         }
         if (i < 0 || j < 0 || !(state_.f[j] - state_.f[i] > kRounding * scale)) return false;
-        const double curvature = kernel_.value(i, i) + kernel_.value(j, j) - 2 * kernel_.value(i, j);
+        if (is_free(i) && is_free(j)) {
+            if (std::exchange(solved_again_, true)) return false;
+            return true;
+        }
+        solved_again_ = false;
+        const double curvature = value(i, i) + value(j, j) - 2 * value(i, j);
         const double max_step_i = upper_[i] - state_.beta[i], max_step_j = state_.beta[j] - lower_[j];
         const double step =
             std::min({(state_.f[j] - state_.f[i]) / std::max(curvature, 1e-12), max_step_i, max_step_j});
@@ -113,15 +150,24 @@ class Polisher {
     const PolishKernel& kernel_;
     const Blas& blas_;
     std::vector<double> lower_, upper_;
+    bool solved_again_ = false;
 };
 
 }  // namespace
 
+Index PolishRule::solves(Index free, Index size, Index steps) const {
+    const auto m = static_cast<double>(free), n = static_cast<double>(size);
+    const double taken = static_cast<double>(steps) * (step * n + step_overhead);
+    const double one = overhead + m * m * m / 6 + m * (m + n);
+    const auto affordable = static_cast<Index>(share * (taken + fixed / static_cast<double>(problems)) / one);
+    return affordable < least ? 0 : std::min(affordable, most);
+}
+
 void polish(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
-            const PolishKernel& kernel, const Blas& blas, Index max_free) {
+            const PolishKernel& kernel, const Blas& blas, Index max_free, Index max_solves) {
     const double before = violation(runs, state, cost_bounds).size();
     const BinaryState saved = state;
-    Polisher(runs, cost_bounds, state, kernel, blas).run(max_free);
+    Polisher(runs, cost_bounds, state, kernel, blas).run(max_free, max_solves);
     // Not "no worse": with an indefinite kernel the linear conditions may describe a saddle.
     if (!(violation(runs, state, cost_bounds).size() <= before)) state = saved;
 }

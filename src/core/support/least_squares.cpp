@@ -17,11 +17,20 @@ std::vector<double> least_squares(const Blas& blas, std::vector<double> matrix, 
     return right;
 }
 
-std::vector<double> solve_definite(const Blas& blas, std::vector<double> matrix, std::vector<double> right) {
+std::vector<double> solve_definite(const Blas& blas, std::vector<double> matrix, std::vector<double> right,
+                                   double least_pivot) {
     char lower = 'L';
     int m = static_cast<int>(right.size()), one = 1, info = 0;
-    if (m > 0) blas.dposv(&lower, &m, &one, matrix.data(), &m, right.data(), &m, &info);
-    return info == 0 ? right : std::vector<double>{};
+    if (m == 0) return right;
+    std::vector<double> least(m);
+    for (int a = 0; a < m; ++a) least[a] = least_pivot * matrix[static_cast<std::size_t>(a) * m + a];
+    blas.dposv(&lower, &m, &one, matrix.data(), &m, right.data(), &m, &info);
+    if (info != 0) return {};
+    for (int a = 0; a < m; ++a) {
+        const double pivot = matrix[static_cast<std::size_t>(a) * m + a];
+        if (pivot * pivot < least[a]) return {};
+    }
+    return right;
 }
 
 }  // namespace polymargin

@@ -22,7 +22,7 @@ from polymargin.estimators.declaration import Fitted, FittedPart
 from polymargin.kernels import KERNEL_CONSTRAINTS, is_precomputed
 from polymargin.models.declared import Declared, defects
 from polymargin.support.callbacks import CallbackSupportMixin, with_callbacks
-from polymargin.support.examples import checked_examples
+from polymargin.support.examples import are_classes, checked_examples
 from polymargin.support.numeric import Floats, Ints, Matrix
 from polymargin.support.state import unchanged_on_error
 from polymargin.support.threads import thread_count
@@ -177,7 +177,8 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         with unchanged_on_error(self):
             X, y = checked_examples(self, X, y, reset=True)
-            check_classification_targets(y)
+            if not are_classes(y):
+                check_classification_targets(y)
             weight = formulations.checked_weights(sample_weight, X)
             kernel = kernels.Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = fit_checked(self, X, y, weight, kernel, started)

@@ -83,10 +83,14 @@ def binary_model(
     results: Any, layout: ScoreLayout, training: TrainingSet, kernel: Kernel, tolerance: float
 ) -> KernelModel:
     """Return the model of solved problems; coefficients of problem p are [starts[p], starts[p + 1])."""
-    examples, column = np.unique(results.support, return_inverse=True)
+    support = results.support
+    takes_part = np.zeros(training.n_examples, dtype=bool)
+    takes_part[support] = True
+    examples = np.flatnonzero(takes_part)
+    column = np.cumsum(takes_part)[support] - 1
     problem = np.repeat(np.arange(len(results.starts) - 1), np.diff(results.starts))
     coefficients = np.zeros((layout.height, len(examples)))
-    coefficients[layout.coefficient_rows(problem, training.class_of(results.support)), column] = results.beta
+    coefficients[layout.coefficient_rows(problem, training.labels[support]), column] = results.beta
     return KernelModel(
         **expansion(training, kernel, examples),
         coefficients=layout.sign * coefficients,

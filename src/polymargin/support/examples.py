@@ -26,6 +26,12 @@ def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset:
         if finite:
             check_finite(X, "X")
         return X
+    if reset and not _is_alone(y) and _are_numbers(X) and _are_labels(y) and len(X) == len(y):
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+        if finite:
+            check_finite(X, "X")
+        return X, y
     kernel = getattr(estimator, "kernel", None)
     if callable(kernel) and _are_objects(X):
         return _checked_objects(estimator, X, y, reset=reset)
@@ -53,15 +59,24 @@ def checked_examples(estimator: Any, X: Any, y: Any = "no_validation", *, reset:
 
 def _is_ready(estimator: Any, X: Any) -> bool:
     """Whether validation would return ``X`` itself: an array of numbers as the core takes them, of the right width."""
+    return _are_numbers(X) and X.shape[1] == estimator.n_features_in_ and not hasattr(estimator, "feature_names_in_")
+
+
+def _are_numbers(X: Any) -> bool:
+    """Whether ``X`` is an array of numbers as the core takes them, which validation would leave as it is."""
     return (
-        type(X) is np.ndarray
-        and X.dtype in _FLOATS
-        and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] == estimator.n_features_in_
-        and X.flags.c_contiguous
-        and not hasattr(estimator, "feature_names_in_")
+        type(X) is np.ndarray and X.dtype in _FLOATS and X.ndim == 2 and min(X.shape) > 0 and bool(X.flags.c_contiguous)
     )
+
+
+def _are_labels(y: Any) -> bool:
+    """Whether ``y`` is a vector that validation would leave as it is, of a type that can only be classes."""
+    return type(y) is np.ndarray and y.ndim == 1 and are_classes(y)
+
+
+def are_classes(y: NDArray[Any]) -> bool:
+    """Whether the type of ``y`` says that it holds classes: no value has to be looked at."""
+    return y.dtype.kind in "biuU"
 
 
 def _is_alone(y: Any) -> bool:

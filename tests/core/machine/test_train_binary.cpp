@@ -89,6 +89,41 @@ TEST(small_problems_are_polished) {
     }
 }
 
+TEST(exactness_is_asked_for_by_the_tolerance) {
+    // Too many pairs for exact answers to be cheap, and no weights.
+    Data data(8, 60, 132);
+    std::ranges::fill(data.cost_bounds, 1.0);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.5};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    auto request = request_for(data, data.x.dense(), kernel, audit::all_pairs(8, 60));
+    const auto largest = [&] {
+        const auto report = run(request);
+        check_report(request, gram, report, 1e-8);
+        double most = 0.0;
+        for (const BinaryResult& result : report.results) most = std::max(most, result.violation);
+        return most;
+    };
+    const double plain = largest();
+    CHECK(plain > 1e-6 && plain <= request.settings.tolerance);
+    request.settings.tolerance = request.settings.polishing.exact_tolerance;
+    CHECK(largest() <= 1e-10);
+}
+
+TEST(rows_of_a_class_with_small_partners_are_computed_on_demand) {
+    const Data data(3, 540, 133);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.2};
+    const Matrix gram = fixtures::plain_gram(kernel, data.x, data.order);
+    const SignedRange large{0, 1600, 1.0}, small{1600, 1610, 1.0}, other{1610, 1620, -1.0};
+    auto request =
+        request_for(data, data.x.dense(), kernel, {{{large, {1600, 1610, -1.0}}}, {{large, other}}, {{small, other}}});
+    const auto report = run(request);
+    check_report(request, gram, report, 1e-4);
+    CHECK(report.evaluations < 1600 * 1601 / 2);
+    request.threads = 3;
+    const auto threaded = run(request);
+    for (std::size_t p = 0; p < 3; ++p) CHECK(threaded.results[p].beta == report.results[p].beta);
+}
+
 TEST(dense_sparse_and_precomputed_agree) {
     const Data data(3, 50, 123);
     const KernelSpec kernel{.type = KernelType::rbf, .gamma = 0.3};

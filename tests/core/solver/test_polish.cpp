@@ -11,7 +11,10 @@ using fixtures::Random;
 namespace {
 
 PolishKernel kernel_of(const Matrix& gram, BinaryState& state) {
-    return {.value = [&gram](Index i, Index j) { return gram.at(i, j); },
+    return {.values =
+                [&gram](Index i, std::span<const Index> which, double* out) {
+                    for (const Index j : which) *out++ = gram.at(i, j);
+                },
             .moved =
                 [&gram, &state](std::span<const Index> which, std::span<const double> change) {
                     for (std::size_t w = 0; w < which.size(); ++w) {
@@ -89,6 +92,26 @@ TEST(polish_leaves_large_problems_as_they_are) {
     const BinaryState before = state;
     polish(runs, known.cost_bounds, state, kernel_of(known.gram, state), plain::blas(), 5);
     CHECK(state.beta == before.beta && state.f == before.f);
+}
+
+TEST(polish_ends_after_so_many_systems) {
+    Random random(115);
+    const KnownOptimum known(30, random);
+    const auto runs = runs_of({{{0, 30, 1.0}, {30, 60, -1.0}}});
+    BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
+    const BinaryState before = state;
+    polish(runs, known.cost_bounds, state, kernel_of(known.gram, state), plain::blas(), kMostFree, 0);
+    CHECK(state.beta == before.beta && state.f == before.f);
+}
+
+TEST(exact_answers_are_cheap_for_few_variables_of_few_problems) {
+    const PolishRule rule;
+    CHECK(rule.solves(10, 100, 100) >= rule.least);
+    CHECK(rule.solves(10, 100, 100'000'000) == rule.most);
+    CHECK(rule.solves(200, 400, 1000) == 0);
+    PolishRule many = rule;
+    many.problems = 1000;
+    CHECK(many.solves(10, 100, 100) == 0);
 }
 
 TEST(polish_keeps_the_better_of_two_states) {

@@ -28,6 +28,19 @@ TEST(reserve_grows_but_never_shrinks) {
     CHECK(buffer.size() == 11);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
+TEST(freed_memory_serves_the_next_buffer_of_its_size) {
+    const auto* first = Buffer<double>(100'000).data();
+    Buffer<double> second(100'000);
+    CHECK(second.data() == first);
+    for (double& v : second.span()) v = 1.0;
+    const Buffer<double> third(100'000);  // the one that was kept is in use
+    CHECK(third.data() != first);
+    return_freed_memory();
+    for (const double v : second.span()) CHECK(v == 1.0);
+}
+#endif
+
 TEST(padding_is_to_whole_cache_lines) {
     CHECK(padded<double>(0) == 0);
     CHECK(padded<double>(1) == 8);
