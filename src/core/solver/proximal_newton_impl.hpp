@@ -67,25 +67,6 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
 }
 
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::take_first(Index count) {
-    active_ = count;
-    best_.primal = std::numeric_limits<double>::infinity();  // another sample, another objective
-    scale_ = static_cast<double>(rows_.size()) / static_cast<double>(std::max<Index>(1, count));
-    // It is for damping alone: some of many examples tell as much as all.
-    reach_.assign(size_, 0.0);
-    const Index every = std::max<Index>(1, count / settings_.reach_rows);
-    for (Index i = 0; i < count; i += every) {
-        const Row<Real> x = rows_.row(i);
-        const double by = static_cast<double>(every) / norm(i);
-        for (Index p = 0; p < x.count; ++p) {
-            const auto value = static_cast<double>(x.values[p]);
-            reach_[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] += by * value * value;
-        }
-        if (bias_ > 0.0) reach_.back() += by * weight_;
-    }
-}
-
-template <NewtonLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes, const NewtonSettings& settings) {
     const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
     return rows.features() <= settings.most_features && classes <= proximal_newton::kMostClasses &&
@@ -320,25 +301,6 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     share_ = settings_.first_share;
     inner_share_ = settings_.inner_share;
     damping_ = settings_.first_damping;
-}
-
-template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::sum_centre() {
-    in_parts(active_, [&](Share& share, Index i) {
-        Real by[2 * proximal_newton::kMostClasses] = {};
-        bool used = false;
-        const auto offsets = loss_.offsets(labels_[i]);
-        for (Index m = 0; m < classes_; ++m) {
-            const double b = centre_.data()[i * classes_ + m];
-            by[m] = static_cast<Real>(b);
-            used = used || b != 0.0;
-            share.linear += (offsets[m] + shift_[m]) * b;
-        }
-        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
-    });
-    const Answer sums = collected();
-    base_ = sums.weights;
-    base_linear_ = sums.linear;
 }
 
 /// Of the weights and the shift, anew: along many steps rounding adds up.

@@ -17,6 +17,44 @@ std::vector<Index> ProximalNewton<Loss, Real>::samples(const LinearRows<Real>& r
     return sizes;
 }
 
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::take_first(Index count) {
+    active_ = count;
+    best_.primal = std::numeric_limits<double>::infinity();  // another sample, another objective
+    scale_ = static_cast<double>(rows_.size()) / static_cast<double>(std::max<Index>(1, count));
+    // It is for damping alone: some of many examples tell as much as all.
+    reach_.assign(size_, 0.0);
+    const Index every = std::max<Index>(1, count / settings_.reach_rows);
+    for (Index i = 0; i < count; i += every) {
+        const Row<Real> x = rows_.row(i);
+        const double by = static_cast<double>(every) / norm(i);
+        for (Index p = 0; p < x.count; ++p) {
+            const auto value = static_cast<double>(x.values[p]);
+            reach_[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] += by * value * value;
+        }
+        if (bias_ > 0.0) reach_.back() += by * weight_;
+    }
+}
+
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::sum_centre() {
+    in_parts(active_, [&](Share& share, Index i) {
+        Real by[2 * proximal_newton::kMostClasses] = {};
+        bool used = false;
+        const auto offsets = loss_.offsets(labels_[i]);
+        for (Index m = 0; m < classes_; ++m) {
+            const double b = centre_.data()[i * classes_ + m];
+            by[m] = static_cast<Real>(b);
+            used = used || b != 0.0;
+            share.linear += (offsets[m] + shift_[m]) * b;
+        }
+        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
+    });
+    const Answer sums = collected();
+    base_ = sums.weights;
+    base_linear_ = sums.linear;
+}
+
 /// How far the scores of an example with the mean cost and length may be from its hinge, with a coefficient between
 /// its limits.
 template <NewtonLoss Loss, class Real>
