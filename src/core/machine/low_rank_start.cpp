@@ -37,6 +37,8 @@ LinearRequest on_features(const JointProblem& problem, const KernelFeatures& fea
     request.gap = problem.low_rank.gap;
     request.settings.max_visits = problem.low_rank.most_loops * n;
     request.settings.newton_from = problem.low_rank.least_examples;
+    // Coefficients near their limits, which a start is made of, come from visits, not from samples.
+    request.tuning.newton.least_sample = std::ssize(request.order);
     request.threads = threads;
     return request;
 }

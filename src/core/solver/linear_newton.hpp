@@ -10,13 +10,13 @@
 
 namespace polymargin {
 
-/// Newton steps from where the sequential method came to; the coefficients that it holds are used up. `weight` is that
-/// of a bias that is part of the weights, or where a free one starts; `bias` becomes the one that was found, if it is
-/// free. The status is `precision` if these steps do not get there.
+/// Newton steps from where the sequential method came to, or from nothing, on samples that grow; the coefficients that
+/// it holds are used up. `weight` is that of a bias that is part of the weights, or where a free one starts; `bias`
+/// becomes the one that was found, if it is free. The status is `precision` if these steps do not get there.
 template <NewtonLoss Loss, class Real>
 LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver,
                                 const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
-                                const LinearTools& tools) {
+                                const LinearTools& tools, bool grow = false) {
     const bool free = task.bias == BiasKind::free;
     const auto evaluated = [&](const Coefficients& coefficients, const PrimalPoint* point) {
         return evaluate(task.loss, task.problem, coefficients, free ? 0.0 : weight, bias, tools.workers, point);
@@ -25,16 +25,16 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
                                       rows, weight, free, task.tuning.newton, tools.blas, *tools.workers.pool,
                                       tools.control);
     const Index left = task.settings.max_visits < 0 ? -1 : task.settings.max_visits - solver.visits();
-    newton.start(solver.take_coefficients(), bias);
+    if (!grow) newton.start(solver.take_coefficients(), bias);
     return_freed_memory();
     LinearSolution solution;
     double wanted = task.gap;
     // What counts is recomputed.
     for (int attempt = 0; attempt < task.tuning.newton_attempts; ++attempt, wanted *= task.tuning.newton_finer) {
-        solution.status = newton.run(wanted, left);
+        solution.status = grow && attempt == 0 ? newton.grow(wanted, left) : newton.run(wanted, left);
         solution.coefficients = newton.coefficients();
         if (free) solution.coefficients = balanced<Loss>(task.problem, solution.coefficients);
-        const PrimalPoint point = newton.point();
+        const PrimalPoint point = solution.status == Status::converged ? newton.point() : newton.best_point();
         if (free) bias = point.bias;
         solution.state = evaluated(solution.coefficients, &point);
         if (solution.status != Status::converged || solution.state.gap() <= task.gap) break;
@@ -49,12 +49,20 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
     return solution;
 }
 
-/// Come near by the sequential method and finish by Newton steps.
+/// Whether the first examples are a sample of all, and there is nothing better to start from.
+template <NewtonLoss Loss, class Real>
+bool may_grow(const LinearTask<Loss>& task, const LinearRows<Real>& rows) {
+    return task.settings.shuffling && task.start_support.empty() && task.start_bias.empty() &&
+           ProximalNewton<Loss, Real>::samples(rows, task.tuning.newton).size() > 1;
+}
+
+/// Come near by the sequential method, or on samples if there are enough examples, and finish by Newton steps.
 template <NewtonLoss Loss, class Real>
 LinearSolution solve_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver,
                                const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
                                const LinearTools& tools) {
     const bool free = task.bias == BiasKind::free;
+    if (may_grow(task, rows)) return finish_by_newton(task, solver, rows, weight, bias, tools, true);
     const Status status = solver.run(std::max(task.tuning.near_gap, task.gap), task.tuning.near_loops);
     if (free) bias.assign(solver.bias().begin(), solver.bias().end());
     if (status == Status::converged) return finish_by_newton(task, solver, rows, weight, bias, tools);

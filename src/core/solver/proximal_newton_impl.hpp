@@ -57,23 +57,13 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       shift_(classes, 0.0) {
     for (Index p = 0; p < kParts; ++p)
         shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
-    for (Index i = 0; i < rows.size(); ++i) least_norm_ += rows.norm(i) + weight;
-    least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
-    find_reach();
-}
-
-template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::find_reach() {
-    reach_.assign(size_, 0.0);
-    for (Index i = 0; i < rows_.size(); ++i) {
-        const Row<Real> x = rows_.row(i);
-        const double by = 1.0 / norm(i);
-        for (Index p = 0; p < x.count; ++p) {
-            const auto value = static_cast<double>(x.values[p]);
-            reach_[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] += by * value * value;
-        }
-        if (bias_ > 0.0) reach_.back() += by * weight_;
+    for (Index i = 0; i < rows.size(); ++i) {
+        least_norm_ += rows.norm(i) + weight;
+        mean_cost_ += cost_bounds[i];
     }
+    least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
+    mean_cost_ /= static_cast<double>(std::max<Index>(1, rows.size()));
+    take_first(rows.size());
 }
 
 template <NewtonLoss Loss, class Real>
@@ -125,7 +115,7 @@ void ProximalNewton<Loss, Real>::flush(Share& share) const {
 }
 
 template <NewtonLoss Loss, class Real>
-auto ProximalNewton<Loss, Real>::sum_of(std::span<Share> shares) const -> Vector {
+auto ProximalNewton<Loss, Real>::sum_of(std::span<const Share> shares) const -> Vector {
     Vector sum(size_ * width_, 0.0);
     for (const Share& share : shares) proximal_newton::add_to(sum, 1.0, share.weights);
     return sum;
@@ -143,7 +133,7 @@ void ProximalNewton<Loss, Real>::load(const Vector& weights) {
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& scores) {
     load(weights);
-    in_parts(rows_.size(), [&](Share& share, Index i) {
+    in_parts(active_, [&](Share& share, Index i) {
         Real products[2 * proximal_newton::kMostClasses];
         loaded_.products(rows_.row(i), products);
         ++share.rows;
@@ -153,7 +143,7 @@ void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& s
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std::span<double> row) const {
-    const Example example{labels_[i], cost_bounds_[i]};
+    const Example example = this->example(i);
     load_centre(i, row);
     const auto offsets = loss_.offsets(example.label);
     for (Index m = 0; m < classes_; ++m) scores[m] += offsets[m];
@@ -163,30 +153,33 @@ void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std:
 }
 
 template <NewtonLoss Loss, class Real>
-auto ProximalNewton<Loss, Real>::answer() -> Answer {
-    in_parts(rows_.size(), [&](Share& share, Index i) {
-        double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
-        Real by[2 * proximal_newton::kMostClasses] = {};
-        const std::span<double> s(scores, classes_), b(row, classes_);
-        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
-        share.losses += cost_bounds_[i] * loss_.loss(s, labels_[i]);
-        respond(i, s, b);
-        std::uint64_t face = 0;
-        bool used = false;
-        const auto offsets = loss_.offsets(labels_[i]);
-        for (Index m = 0; m < classes_; ++m) {
-            const bool own = m == labels_[i];
-            by[m] = static_cast<Real>(row[m]);
-            used = used || row[m] != 0.0;
-            share.linear += (offsets[m] + shift_[m]) * row[m];
-            if (loss_.may_grow(row[m], own, cost_bounds_[i]) && loss_.may_fall(row[m], own, cost_bounds_[i])) {
-                face |= std::uint64_t{1} << m;
-            }
-        }
-        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
-        // Alone in its row a class has nobody to exchange with.
-        faces_.data()[i] = Loss::kRowsSumToZero && std::has_single_bit(face) ? 0 : face;
-    });
+void ProximalNewton<Loss, Real>::answer_of(Share& share, Index i) {
+    double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
+    Real by[2 * proximal_newton::kMostClasses] = {};
+    const Example example = this->example(i);
+    const std::span<double> s(scores, classes_), b(row, classes_);
+    for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
+    share.losses += example.cost_bound * loss_.loss(s, example.label);
+    respond(i, s, b);
+    std::uint64_t face = 0;
+    bool used = false;
+    const auto offsets = loss_.offsets(example.label);
+    for (Index m = 0; m < classes_; ++m) {
+        const bool own = m == example.label;
+        by[m] = static_cast<Real>(row[m]);
+        used = used || row[m] != 0.0;
+        share.linear += (offsets[m] + shift_[m]) * row[m];
+        const bool between =
+            loss_.may_grow(row[m], own, example.cost_bound) && loss_.may_fall(row[m], own, example.cost_bound);
+        face |= static_cast<std::uint64_t>(between) << m;
+    }
+    if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
+    // Alone in its row a class has nobody to exchange with.
+    faces_.data()[i] = Loss::kRowsSumToZero && std::has_single_bit(face) ? 0 : face;
+}
+
+template <NewtonLoss Loss, class Real>
+auto ProximalNewton<Loss, Real>::collected() const -> Answer {
     Answer result;
     result.weights = sum_of(shares_);
     for (const Share& share : shares_) {
@@ -197,50 +190,68 @@ auto ProximalNewton<Loss, Real>::answer() -> Answer {
 }
 
 template <NewtonLoss Loss, class Real>
+auto ProximalNewton<Loss, Real>::answer() -> Answer {
+    in_parts(active_, [&](Share& share, Index i) { answer_of(share, i); });
+    return collected();
+}
+
+template <NewtonLoss Loss, class Real>
 std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
-    const std::span faces(faces_.data(), static_cast<std::size_t>(rows_.size()));
+    const std::span faces(faces_.data(), static_cast<std::size_t>(active_));
     std::vector<CurvedRow> curved;
     curved.reserve(faces.size() - std::ranges::count(faces, std::uint64_t{0}));
-    for (Index i = 0; i < rows_.size(); ++i) {
+    for (Index i = 0; i < active_; ++i) {
         if (faces[i] != 0) curved.push_back({static_cast<std::uint32_t>(i), faces[i], 1.0 / curvature(i)});
     }
     return curved;
 }
 
+/// A free bias that is still moving counts.
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::primal_of(const Answer& now) const {
+    return 0.5 * proximal_newton::dot(weights_, weights_) + now.losses;
+}
+
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::keep_best() {
+    const double primal = primal_of(now_);
+    if (primal < best_.primal) best_ = {weights_, shift_, primal};
+}
+
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::gap_of(const Answer& now) const {
     using proximal_newton::dot;
-    const double primal = 0.5 * dot(weights_, weights_) + now.losses;
+    const double primal = primal_of(now);
     const double dual = -0.5 * dot(now.weights, now.weights) - now.linear;
     return (primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
+}
+
+/// |W - sum x B'|^2 / 2, relative
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::unsolved() const {
+    Vector difference = weights_;
+    proximal_newton::add_to(difference, -1.0, now_.weights);
+    return 0.5 * proximal_newton::dot(difference, difference) / std::max(std::abs(primal_of(now_)), 1e-300);
 }
 
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     using namespace proximal_newton;
+    now_ = answer();
     for (steps_ = 0;; ++steps_) {
-        now_ = answer();
         if (stopped()) return Inner::stopped;
+        keep_best();
         const double open = gap_of(now_);
         control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = open});
         if (open <= gap) return Inner::certified;
         if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
-        Vector difference = weights_;
-        add_to(difference, -1.0, now_.weights);
-        // |W - sum x B'|^2 / 2 is a part of the gap: what the inner problem has left.
-        const double left = 0.5 * dot(difference, difference);
-        const double scale = std::max(std::abs(0.5 * dot(weights_, weights_) + now_.losses), 1e-300);
-        if (left <= inner_share_ * std::max(0.0, open * scale - left)) return Inner::solved;
+        const double left = unsolved();
+        if (left <= inner_share_ * std::max(0.0, open - left)) return Inner::solved;
         if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
-        multiply(direction_, slopes_);
-        const double length = find_length();
+        const double length = step();
         if (stopped()) return Inner::stopped;
         if (!(length > 0.0)) return Inner::slow;
         adapt_damping(length);
-        add_to(weights_, length, direction_);
-        for (Index t = 0; t < rows_.size() * classes_; ++t) {
-            scores_.data()[t] += static_cast<Real>(length) * slopes_.data()[t];
-        }
     }
 }
 
@@ -252,7 +263,7 @@ double ProximalNewton<Loss, Real>::accept_dual() {
     add_to(change, -1.0, base_);
     const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
     const double length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
-    in_parts(rows_.size(), [&](Share&, Index i) {
+    in_parts(active_, [&](Share&, Index i) {
         double scores[kMostClasses], row[kMostClasses];
         for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
         respond(i, {scores, static_cast<std::size_t>(classes_)}, {row, static_cast<std::size_t>(classes_)});
@@ -278,27 +289,14 @@ void ProximalNewton<Loss, Real>::move_bias() {
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::span<const double> bias) {
-    using namespace proximal_newton;
     if (free_) std::ranges::copy(bias, shift_.begin());
     std::fill_n(centre_.data(), centre_.size(), 0.0);
     for (Index i = 0; i < coefficients.rows(); ++i) {
         for (const auto& [m, b] : coefficients.row(i)) centre_.data()[i * classes_ + m] = b;
     }
-    in_parts(rows_.size(), [&](Share& share, Index i) {
-        Real by[2 * kMostClasses] = {};
-        bool used = false;
-        const auto offsets = loss_.offsets(labels_[i]);
-        for (Index m = 0; m < classes_; ++m) {
-            const double b = centre_.data()[i * classes_ + m];
-            by[m] = static_cast<Real>(b);
-            used = used || b != 0.0;
-            share.linear += (offsets[m] + shift_[m]) * b;
-        }
-        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
-    });
-    base_ = weights_ = sum_of(shares_);
-    base_linear_ = 0.0;
-    for (const Share& share : shares_) base_linear_ += share.linear;
+    take_first(rows_.size());
+    sum_centre();
+    weights_ = base_;
     if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
     share_ = settings_.first_share;
     inner_share_ = settings_.inner_share;
@@ -309,7 +307,7 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::compute_scores() {
     multiply(weights_, scores_);
-    for (Index t = 0; free_ && t < rows_.size() * classes_; ++t) {
+    for (Index t = 0; free_ && t < active_ * classes_; ++t) {
         scores_.data()[t] += static_cast<Real>(shift_[t % classes_]);
     }
 }
@@ -346,8 +344,9 @@ Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     Coefficients result(rows_.size());
     std::vector<Coefficients::Entry> entries;
     Vector row(classes_);
-    for (Index i = 0; i < rows_.size(); ++i) {
+    for (Index i = 0; i < active_; ++i) {
         load_centre(i, row);  // feasible but for rounding
+        for (double& b : row) b /= scale_;
         loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
         entries.clear();
         for (Index m = 0; m < classes_; ++m) {
@@ -359,14 +358,14 @@ Coefficients ProximalNewton<Loss, Real>::coefficients() const {
 }
 
 template <NewtonLoss Loss, class Real>
-PrimalPoint ProximalNewton<Loss, Real>::point() const {
+PrimalPoint ProximalNewton<Loss, Real>::point_of(const Vector& weights, const Vector& shift) const {
     PrimalPoint point{Vector(rows_.features() * classes_), Vector(classes_, 0.0)};
     const auto original = rows_.original_features();
     for (Index f = 0; f < rows_.features(); ++f) {
-        std::copy_n(weights_.begin() + f * width_, classes_, point.weights.begin() + original[f] * classes_);
+        std::copy_n(weights.begin() + f * width_, classes_, point.weights.begin() + original[f] * classes_);
     }
     for (Index m = 0; bias_ > 0.0 && m < classes_; ++m) {
-        point.bias[m] = shift_[m] + bias_ * weights_[(size_ - 1) * width_ + m];
+        point.bias[m] = shift[m] + bias_ * weights[(size_ - 1) * width_ + m];
     }
     return point;
 }

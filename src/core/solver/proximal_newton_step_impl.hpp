@@ -63,24 +63,25 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal);
     Vector residual = now_.weights;
     add_to(residual, -1.0, weights_);
-    const double wanted = settings_.residual * std::sqrt(dot(residual, residual));
     direction_.assign(weights_.size(), 0.0);
     Vector divided = residual, product;
     divide_by_blocks(divided);
     Vector along = divided;
+    // In the metric of the blocks: a feature with few examples and large values is no more than another.
     double size = dot(residual, divided);
-    const Index most = std::clamp(rows_.size() / std::max<Index>(1, std::ssize(hessian.curved)),
-                                  settings_.least_products, settings_.most_products);
+    const double wanted = settings_.residual * settings_.residual * size;
+    const Index most = std::clamp(active_ / std::max<Index>(1, std::ssize(hessian.curved)), settings_.least_products,
+                                  settings_.most_products);
     for (Index t = 0; t < most && !stopped(); ++t) {
         multiply(hessian, along, product);
         const double length = size / dot(along, product);
         if (!(length > 0.0) || !std::isfinite(length)) break;
         add_to(direction_, length, along);
         add_to(residual, -length, product);
-        if (dot(residual, residual) <= wanted * wanted) break;
         divided = residual;
         divide_by_blocks(divided);
         const double next = dot(residual, divided);
+        if (next <= wanted) break;
         for (std::size_t j = 0; j < along.size(); ++j) along[j] = divided[j] + next / size * along[j];
         size = next;
     }
@@ -90,7 +91,7 @@ bool ProximalNewton<Loss, Real>::find_direction() {
 /// Of the inner objective, along the direction.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::slope_at(double length) {
-    in_parts(rows_.size(), [&](Share& share, Index i) {
+    in_parts(active_, [&](Share& share, Index i) {
         double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
         const Real* s = scores_.data() + i * classes_;
         const Real* d = slopes_.data() + i * classes_;
@@ -104,28 +105,66 @@ double ProximalNewton<Loss, Real>::slope_at(double length) {
 }
 
 template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::find_length() {
-    using namespace proximal_newton;
-    const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
-    if (!(start < 0.0)) return 0.0;
-    double low = 0.0, slope_low = start, high = 0.0, slope_high = 0.0, length = 1.0;
-    for (int look = 0; look < settings_.most_looks && !stopped(); ++look) {
+double ProximalNewton<Loss, Real>::find_length(double start, double whole) {
+    double low = 0.0, slope_low = start, high = 1.0, slope_high = whole;
+    for (int look = 1; look < settings_.most_looks && !stopped(); ++look) {
+        const double length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.05, 0.9);
         const double slope = slope_at(length);
-        if (std::abs(slope) <= settings_.slope * std::abs(start) || (slope < 0.0 && high == 0.0)) return length;
+        if (std::abs(slope) <= settings_.slope * std::abs(start)) return length;
         if (slope < 0.0) {
             low = length, slope_low = slope;
         } else {
             high = length, slope_high = slope;
         }
-        length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.05, 0.9);
     }
-    return low > 0.0 ? low : length;
+    return low > 0.0 ? low : high;
+}
+
+/// The whole step in one pass, in which everything is read once and answers. It is nearly always the right length.
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::step() {
+    using namespace proximal_newton;
+    const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
+    if (!(start < 0.0)) return 0.0;
+    load(direction_);
+    in_parts(active_, [&](Share& share, Index i) {
+        Real products[2 * kMostClasses];
+        loaded_.products(rows_.row(i), products);
+        for (Index m = 0; m < classes_; ++m) {
+            const Real slope = products[m] + loaded_bias_[m];
+            slopes_.data()[i * classes_ + m] = slope;
+            scores_.data()[i * classes_ + m] += slope;
+        }
+        answer_of(share, i);
+    });
+    add_to(weights_, 1.0, direction_);
+    now_ = collected();
+    const double slope = dot(weights_, direction_) - dot(now_.weights, direction_);
+    if (slope <= settings_.slope * std::abs(start) || stopped()) return 1.0;
+    move_along(-1.0);
+    const double length = find_length(start, slope);
+    move_along(length);
+    now_ = answer();
+    return length;
+}
+
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::move_along(double length) {
+    proximal_newton::add_to(weights_, length, direction_);
+    in_parts(active_, [&](Share&, Index i) {
+        for (Index t = i * classes_; t < (i + 1) * classes_; ++t) {
+            scores_.data()[t] += static_cast<Real>(length) * slopes_.data()[t];
+        }
+    });
 }
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::adapt_damping(double length) {
-    if (length < 0.1) damping_ = std::max(10.0 * damping_, settings_.fresh_damping);
-    if (length > 0.5) damping_ = damping_ > settings_.least_damping ? 0.1 * damping_ : 0.0;
+    const bool overshot = length < 0.1;
+    if (overshot) damping_ = std::max(10.0 * damping_, settings_.fresh_damping);
+    // What has just been needed is not given up at the first success.
+    if (length > 0.5 && !overshot_) damping_ = damping_ > settings_.least_damping ? 0.1 * damping_ : 0.0;
+    overshot_ = overshot || (overshot_ && length <= 0.5);
 }
 
 }  // namespace polymargin

@@ -176,6 +176,31 @@ TEST(a_stop_leaves_a_point_of_the_dual) {
     cancelled.check_feasible();
 }
 
+TEST(samples_grow_to_all_examples) {
+    const LinearProblem problem(3, 4000, 6, 1.0, 17);
+    const auto sizes =
+        ProximalNewton<CrammerSinger, double>::samples(Setup<CrammerSinger, double>({}, problem, 0.0).rows);
+    CHECK(sizes == (std::vector<Index>{1000, 4000}));
+    fixtures::for_row_losses([&](const auto& loss) {
+        for (const double weight : {0.0, 1.0}) {
+            Setup<std::decay_t<decltype(loss)>, double> setup(loss, problem, weight);
+            CHECK(setup.solver.grow(1e-6, -1) == Status::converged);
+            setup.check_feasible();
+            CHECK(setup.primal() >= setup.dual() && setup.primal() - setup.dual() <= 1.01e-6 * setup.primal());
+        }
+    });
+}
+
+TEST(a_stop_in_a_sample_leaves_points_of_all_examples) {
+    const LinearProblem problem(3, 4000, 6, 1.0, 17);
+    Setup<WestonWatkins, double> setup(WestonWatkins(), problem, 1.0);
+    CHECK(setup.solver.grow(1e-6, 2000) == Status::max_iterations);
+    setup.check_feasible();
+    CHECK(setup.dual() >= 0.0);
+    // Nobody has seen all examples yet.
+    CHECK(setup.solver.visits() < problem.size());
+}
+
 TEST(newton_steps_are_for_few_features_and_many_examples) {
     const auto suits = [](Index examples, Index features, Index classes) {
         fixtures::Matrix x(examples, features);
