@@ -45,11 +45,14 @@ class InteriorRule:
         Of all of its steps: several seconds. More is for other solvers.
     share : float
         Of its operations that others may use before it, at least.
-    least_visits : int
-        To each example that they may make at least: many problems are solved by then.
+    joint_steps, least_steps : int
+        For each example that they may take at least, the joint decomposition and others: many problems are solved by
+        then. (A step of the former takes 2 to 350 microseconds, most where it gets nowhere.)
+    first_share : float
+        Of a time limit that they may use.
     joint_flops, binary_flops, visit_flops : float
-        What a step of the joint decomposition (5 to 100 microseconds) and of a binary one, and a visit of the
-        sequential dual method cost; for the last with what depends on the sizes.
+        What a step of the joint decomposition and of a binary one, and a visit of the sequential dual method cost; the
+        last beside what depends on the sizes.
     rank : float
         Directions in which the examples are shorter than this, relative to the longest, are rounding.
     finer, attempts : float, int
@@ -61,7 +64,9 @@ class InteriorRule:
     step_flops: float = 8e6
     most_flops: float = 2e11
     share: float = 0.25
-    least_visits: int = 4
+    joint_steps: int = 1
+    least_steps: int = 4
+    first_share: float = 0.3
     joint_flops: float = 2e6
     binary_flops: float = 2e4
     visit_flops: float = 5e3
@@ -84,13 +89,14 @@ class Cost(NamedTuple):
 
     interior: float
     step: float
+    least: int = InteriorRule().least_steps  # steps for each example, whatever they cost
 
 
 def joint_cost(loss: JointLoss, training: TrainingSet, *, by_kernel: bool) -> Cost:
     """Return what a joint machine costs."""
     rule = InteriorRule()
-    step = rule.joint_flops if by_kernel else _visit(training, training.n_classes)
-    return Cost(rule.flops(loss, training, 1), step)
+    flops = rule.flops(loss, training, 1)
+    return Cost(flops, rule.joint_flops, rule.joint_steps) if by_kernel else Cost(flops, _visit(training, training.n_classes))
 
 
 def binary_cost(training: TrainingSet, n_problems: int, *, by_kernel: bool = True) -> Cost:
@@ -132,9 +138,9 @@ def with_interior_point(
         left = max(1e-9, ends - time.perf_counter())
         return replace(options, time_limit=left, **changes)  # type: ignore[arg-type]
 
-    visits = max(rule.least_visits * training.n_examples, int(rule.share * cost.interior / cost.step))
-    begun = first(remaining(max_iterations=visits))
-    if begun.outcome.stop_reason not in ("max_iter", "precision"):
+    steps = max(cost.least * training.n_examples, int(rule.share * cost.interior / cost.step))
+    begun = first(replace(options, max_iterations=steps, time_limit=rule.first_share * options.time_limit))
+    if begun.outcome.stop_reason in ("converged", "stopped"):
         return begun
     solution = interior(remaining())
     if solution.outcome.stop_reason in ("time_limit", "stopped"):

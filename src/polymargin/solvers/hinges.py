@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from polymargin.support.numeric import Bools, Floats, Ints
+
+_NEGLIGIBLE = 1e-6  # of the matrix, in all
 
 
 class Hinges(Protocol):
@@ -55,7 +58,17 @@ class _Examples:
     @property
     def size(self) -> float:
         """The mean squared length of an example; 1 if there is nothing but zeros."""
-        return float(np.mean(np.sum(self.X * self.X, axis=1))) or 1.0
+        return float(np.mean(self._squares)) or 1.0
+
+    @cached_property
+    def _squares(self) -> Floats:
+        squares: Floats = np.sum(self.X * self.X, axis=1)
+        return squares
+
+    def curved(self, T: Floats) -> Ints:
+        """Return the examples that count beside a penalty of 1: without the others a matrix is as good, and cheaper."""
+        weights = T.max(axis=1) * self._squares
+        return np.flatnonzero(weights > _NEGLIGIBLE * min(1.0, float(weights.max(initial=0.0))) / len(T))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +99,8 @@ class SignedScores(_Examples):
 
     def normal(self, T: Floats, shared: Floats, go_on: Callable[[], bool]) -> Floats | None:
         """Return ``X' G X``."""
-        rooted = self.X * np.sqrt(T / (1.0 + shared[:, None] * T))
+        rows = self.curved(T)
+        rooted = self.X[rows] * np.sqrt(T[rows] / (1.0 + shared[rows, None] * T[rows]))
         return rooted.T @ rooted if go_on() else None
 
 
@@ -124,28 +138,37 @@ class Differences(_Examples):
     def normal(self, T: Floats, shared: Floats, go_on: Callable[[], bool]) -> Floats | None:
         """Return the matrix, a block for each two classes.
 
-        The sums without a class, of which rounding must not be of the size of the others, are formed without it.
+        Nothing is formed as a difference: rounding must not be of the size of factors that are to be large.
         """
-        k, d = self.columns, self.X.shape[1]
-        M = np.zeros((k * d, k * d))
+        rows = self.curved(T)
+        X, labels, T, shared = self.X[rows], self.labels[rows], T[rows], shared[rows]
+        own = np.arange(len(labels)), labels
+        sums = T.sum(axis=1)
+        share = 1.0 / (1.0 + shared * sums)
         others = np.hstack([np.zeros((len(T), 1)), np.cumsum(T, axis=1)[:, :-1]])
         others[:, :-1] += np.cumsum(T[:, :0:-1], axis=1)[:, ::-1]
-        share = 1.0 / (1.0 + shared * T.sum(axis=1))
         diagonal = T * (1.0 + shared[:, None] * others) * share[:, None]
-        diagonal[self._own] = T.sum(axis=1) * share
-        coupled = T.copy()
-        coupled[self._own] = 1.0
+        diagonal[own] = sums * share
+        k, d = self.columns, X.shape[1]
+        M = self._coupled(X, T, shared, share, own) if np.any(shared) else np.zeros((k * d, k * d))
         for c in range(k):
-            for e in range(c, k):
-                if not go_on():
-                    return None
-                block = slice(c * d, (c + 1) * d), slice(e * d, (e + 1) * d)
-                if c == e:
-                    rooted = self.X * np.sqrt(diagonal[:, c, None])
-                    M[block] = rooted.T @ rooted
-                    continue
-                beside = (self.labels == c) | (self.labels == e)
-                weight = coupled[:, c] * coupled[:, e] * share * np.where(beside, 1.0, shared)
-                rows = np.flatnonzero(weight)
-                M[block] = -(self.X[rows] * weight[rows, None]).T @ self.X[rows]
+            if not go_on():
+                return None
+            mine = slice(c * d, (c + 1) * d)
+            rooted = X * np.sqrt(diagonal[:, c, None])
+            M[mine, mine] = rooted.T @ rooted
+            for e in range(c + 1, k):
+                theirs = slice(e * d, (e + 1) * d)
+                for label, other in ((c, e), (e, c)):
+                    members = np.flatnonzero((labels == label) & (shared == 0.0))
+                    part = X[members]
+                    M[mine, theirs] -= (part * T[members, other, None]).T @ part
         return M
+
+    def _coupled(self, X: Floats, T: Floats, shared: Floats, share: Floats, own: tuple[Ints, Ints]) -> Floats:
+        """Return the blocks of two classes, of examples whose variables have a sum that is limited."""
+        factor = T * np.sqrt(share * shared)[:, None]
+        factor[own] = np.sqrt(np.where(shared > 0.0, share / np.where(shared > 0.0, shared, 1.0), 0.0))
+        used = shared > 0.0
+        wide = (factor[used, :, None] * X[used, None, :]).reshape(np.count_nonzero(used), -1)
+        return -(wide.T @ wide)
