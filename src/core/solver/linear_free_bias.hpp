@@ -14,7 +14,7 @@ namespace polymargin {
 /// The weights of some coefficients, whatever their sums, with the best bias for them.
 template <ShiftableLoss Loss>
 PrimalPoint best_point(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
-                              const Workers& workers) {
+                       const Workers& workers) {
     LinearState state;
     sum_up(problem, coefficients, state, workers);
     const Index k = problem.classes, n = std::ssize(problem.order);
@@ -39,9 +39,9 @@ PrimalPoint best_point(const Loss& loss, const LinearData& problem, const Coeffi
 }
 
 /// A linear machine with a free bias, by the method of multipliers around the sequential dual method. After each step
-/// the coefficients are balanced, so that they are a point of the dual. The point of the primal is theirs too; but where
-/// the best bias for any weights is known, it has the weights as they were before that. Coefficients in balance are
-/// near the optimum long after these.
+/// the coefficients are balanced, so that they are a point of the dual. The point of the primal is theirs too; but
+/// where the best bias for any weights is known, it has the weights as they were before that. Coefficients in balance
+/// are near the optimum long after these.
 template <RowLoss Loss, class Real>
 class LinearFreeBias {
   public:

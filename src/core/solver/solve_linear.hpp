@@ -93,10 +93,11 @@ class LinearSolver {
         return bias;
     }
 
-    /// Of the squared lengths of the rows, 1 if there is nothing but zeros, and the weight of a free bias: the direction
-    /// in which all coefficients of a class grow must not be much stiffer than the stiffest that the examples have, for
-    /// one example after the other hardly moves along it. That is at least the squared length of their mean, and the
-    /// mean over all directions. (On word counts, whose lengths are very different, the largest of them stalls.)
+    /// Of the squared lengths of the rows, 1 if there is nothing but zeros, and the weight of a free bias: the
+    /// direction in which all coefficients of a class grow must not be much stiffer than the stiffest that the examples
+    /// have, for one example after the other hardly moves along it. That is at least the squared length of their mean,
+    /// and the mean over all directions. (On word counts, whose lengths are very different, the largest of them
+    /// stalls.)
     void find_norms() {
         const auto count = static_cast<double>(std::max<Index>(1, rows_.size()));
         std::vector<double> mean(rows_.features(), 0.0);
@@ -110,7 +111,8 @@ class LinearSolver {
         }
         if (!(mean_norm_ > 0.0)) mean_norm_ = 1.0;
         const auto directions = static_cast<double>(std::clamp<Index>(rows_.features(), 1, rows_.size()));
-        bias_scale_ = std::max(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0), mean_norm_ / directions);
+        bias_scale_ =
+            std::max(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0), mean_norm_ / directions);
         if (ShiftableLoss<Loss>) bias_scale_ *= task_.tuning.exact_bias_share;
     }
 

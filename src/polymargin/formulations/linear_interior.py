@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,8 +80,8 @@ class InteriorRule:
         if not np.isfinite(training.largest_cost_bound) or (loss is not None and loss.row_limits is None):
             return float("inf")
         if loss is not None:
-            return self.steps * (self.step_flops + n * k * (k + 1) * d**2 + (k * d) ** 3 / 3.0)
-        return self.steps * n_problems * (self.step_flops + n * d**2 + d**3 / 3.0)
+            return self.steps * (self.step_flops + float(n * k * (k + 1) * d**2) + float((k * d) ** 3) / 3.0)
+        return self.steps * n_problems * (self.step_flops + float(n * d**2) + float(d**3) / 3.0)
 
 
 class Cost(NamedTuple):
@@ -96,7 +96,11 @@ def joint_cost(loss: JointLoss, training: TrainingSet, *, by_kernel: bool) -> Co
     """Return what a joint machine costs."""
     rule = InteriorRule()
     flops = rule.flops(loss, training, 1)
-    return Cost(flops, rule.joint_flops, rule.joint_steps) if by_kernel else Cost(flops, _visit(training, training.n_classes))
+    return (
+        Cost(flops, rule.joint_flops, rule.joint_steps)
+        if by_kernel
+        else Cost(flops, _visit(training, training.n_classes))
+    )
 
 
 def binary_cost(training: TrainingSet, n_problems: int, *, by_kernel: bool = True) -> Cost:
@@ -115,16 +119,19 @@ def pairs_cost(training: TrainingSet) -> Cost:
 
 
 def _visit(training: TrainingSet, columns: int) -> float:
-    return InteriorRule().visit_flops + 8.0 * training.X.shape[1] * columns
+    return InteriorRule().visit_flops + 8.0 * float(training.X.shape[1]) * columns
+
+
+Solved = TypeVar("Solved", bound=Solution)
 
 
 def with_interior_point(
-    first: Callable[[RunOptions], Solution],
-    interior: Callable[[RunOptions], Solution],
+    first: Callable[[RunOptions], Solved],
+    interior: Callable[[RunOptions], Solved],
     cost: Cost,
     training: TrainingSet,
     options: RunOptions,
-) -> Solution:
+) -> Solved:
     """Solve by ``first``, and where it takes long by the interior-point method; the last digits are the first's again.
 
     A limit on steps is one on the first's alone: then the other is not asked.
@@ -181,7 +188,7 @@ def solve_pairs_by_interior_point(
         )
         labels = np.repeat([0, -1], sizes)
         task = LinearTask(OneVsRestLoss(), "free", SEQUENTIAL_DUAL, labels, ClassLayout(2, 1), Heuristics())
-        found.append(_solved(task, part, options))
+        found.append(_solved(task, part, options, own_weights=True))
         support.append(members[np.flatnonzero(np.diff(found[-1].measured.starts))])
         if found[-1].status in ("time_limit", "stopped"):
             options = replace(options, time_limit=0.0)  # of the others what there is without a step
@@ -229,9 +236,12 @@ class _Found(NamedTuple):
         return relative_gap(self.primal, self.measured.dual)
 
 
-def _solved(task: LinearTask, training: TrainingSet, options: RunOptions) -> _Found:
-    """Return the best of some attempts: the core puts the sums of a free bias right, which may cost something."""
-    rule, run = InteriorRule(), _Run(task, training, options)
+def _solved(task: LinearTask, training: TrainingSet, options: RunOptions, *, own_weights: bool = False) -> _Found:
+    """Return the best of some attempts: the core puts the sums of a free bias right, which may cost something.
+
+    ``own_weights``: nothing is kept but the coefficients, and the point of the primal is theirs.
+    """
+    rule, run = InteriorRule(), _Run(task, training, options, own_weights=own_weights)
     best = run.solved(options.tolerance)
     for attempt in range(1, rule.attempts):
         if best.gap <= options.tolerance or run.stopped:
@@ -244,8 +254,9 @@ def _solved(task: LinearTask, training: TrainingSet, options: RunOptions) -> _Fo
 class _Run:
     """The problem as the solver takes it: centred if the bias is free, and turned to the axes of the examples."""
 
-    def __init__(self, task: LinearTask, training: TrainingSet, options: RunOptions) -> None:
+    def __init__(self, task: LinearTask, training: TrainingSet, options: RunOptions, *, own_weights: bool) -> None:
         self._task, self._training, self._options = task, training, options
+        self._own_weights = own_weights
         self._ends = time.perf_counter() + options.time_limit
         self.stopped = ""
         self._steps = 0
@@ -307,7 +318,7 @@ class _Run:
         unlimited = replace(self._options, max_iterations=0, time_limit=float("inf"), progress=None)
         measured = train_core(task, training, unlimited, start)
         primal = self._primal(weights, intercept)
-        if measured.primal <= primal:
+        if self._own_weights or measured.primal <= primal:
             primal, weights, intercept = measured.primal, measured.weights, measured.intercept
         return _Found(weights, intercept, primal, measured, steps, "")
 

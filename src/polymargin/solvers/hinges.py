@@ -6,8 +6,8 @@ factor for each hinge and a sum over those of an example, the products that an i
 
 - ``margins(V)``, a row for each example,
 - ``weights(a)``, the transposed product: the weights that variables stand for,
-- ``normal(T, shared)``, the matrix of the quadratic form ``sum_i dm_i' G_i dm_i`` in the change of V, where ``dm_i`` are
-  the changes of the margins of example i, ``G = diag(T) - shared T T' / (1 + shared sum T)``.
+- ``normal(T, shared)``, the matrix of the quadratic form ``sum_i dm_i' G_i dm_i`` in the change of V, where ``dm_i``
+  are the changes of the margins of example i, ``G = diag(T) - shared T T' / (1 + shared sum T)``.
 """
 
 from __future__ import annotations

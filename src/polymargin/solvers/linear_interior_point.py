@@ -39,6 +39,7 @@ class LinearInteriorSettings:
     """How steps are taken."""
 
     step_share: float = 0.995  # of the step after which a variable would be zero
+    least_product: float = 1e-3  # of a variable and its slack, as a share of the mean
     ridge: float = 1e-14  # relative to the diagonal
     refinements: int = 1  # of the solution of a linear system
     most_steps: int = 100
@@ -147,8 +148,11 @@ class LinearInterior:
                 if settled.gap <= gap:
                     return replace(settled, converged=True)
                 wanted *= self._settings.finer
-            if not self._go_on(best.gap) or wanted < self._settings.finest or not self._step():
+            if not self._go_on(best.gap) or wanted < self._settings.finest:
                 break
+            with np.errstate(over="ignore", invalid="ignore"):  # a step that is not finite is not taken
+                if not self._step():
+                    break
         return replace(best, converged=best.gap <= gap)
 
     def _primal(self, V: Floats) -> float:
@@ -170,7 +174,7 @@ class LinearInterior:
 
     def _step(self) -> bool:
         """Take one step; False if it could not be taken."""
-        at = self._at
+        at = self._at = self._centred()
         newton = self._linearized()
         if newton is None:
             return False
@@ -188,6 +192,19 @@ class LinearInterior:
             return False
         self._at = self._moved(corrected, self._settings.step_share * self._longest(corrected))
         return True
+
+    def _centred(self) -> _Point:
+        """Return the iterate with no product far below the mean: such a variable would be stuck at its limit.
+
+        Slacks can be raised for nothing: a step aims at what they should be, wherever they are.
+        """
+        at = self._at
+        least = self._settings.least_product * self._complementarity(at) / self._count
+        return at._replace(
+            z=np.where(self._used, np.maximum(at.z, least / np.where(self._used, at.a, 1.0)), 0.0),
+            w=np.where(self._bounded, np.maximum(at.w, least / at.upper), 0.0),
+            u=np.where(self._summed, np.maximum(at.u, least / at.total), 0.0),
+        )
 
     def _moved(self, by: _Point, length: float) -> _Point:
         return _Point(*(part + length * change for part, change in zip(self._at, by, strict=True)))
@@ -240,7 +257,8 @@ class LinearInterior:
 
         def respond(r: Floats) -> Floats:
             scaled = T * r
-            return scaled - T * (share * scaled.sum(axis=1))[:, None]
+            response: Floats = scaled - T * (share * scaled.sum(axis=1))[:, None]
+            return response
 
         def times(V: Floats) -> Floats:
             return self._penalty * V + hinges.weights(respond(hinges.margins(V)))
@@ -278,7 +296,7 @@ class LinearInterior:
         factor = cho_factor(M, overwrite_a=True, check_finite=False)
 
         def solve(right: Floats) -> Floats:
-            flat = scale * cho_solve(factor, scale * right.T.ravel(), check_finite=False)
+            flat: Floats = scale * cho_solve(factor, scale * right.T.ravel(), check_finite=False)
             return flat.reshape(k, d).T.copy()
 
         return solve
