@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -25,7 +24,7 @@ BarrierRows::BarrierRows(std::span<const Index> labels, std::vector<RowLimits> l
       limits_(std::move(limits)),
       slopes_(std::move(slopes)),
       pool_(pool),
-      classes_(slopes_.view().classes),
+      classes_(slopes_.classes()),
       open_(labels.size()),
       each_(std::ranges::any_of(limits_, [](const RowLimits& l) { return std::isfinite(l.largest); })),
       together_(std::ranges::any_of(limits_, [](const RowLimits& l) { return std::isfinite(l.most); })),
@@ -46,12 +45,6 @@ BarrierRows::BarrierRows(std::span<const Index> labels, std::vector<RowLimits> l
         open_[i] = limits_[i].largest > 0.0 && limits_[i].most > 0.0;
         if (open_[i]) products_ += static_cast<double>((classes_ - 1) * (1 + each_) + together_);
     }
-}
-
-void BarrierRows::for_strips(const std::function<void(Index, Index)>& part) const {
-    const Index n = size();
-    pool_.for_each((n + kExampleStrip - 1) / kExampleStrip,
-                   [&](Index s) { part(s * kExampleStrip, std::min((s + 1) * kExampleStrip, n)); });
 }
 
 /// With a limit of the sum, its multiplier is where the row uses it up but for mu / u: the sum falls as u grows.
@@ -89,7 +82,7 @@ void BarrierRows::centre_row(Index i, const Plane& scores, double mu) {
 }
 
 void BarrierRows::centre(const Plane& scores, double mu) {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
             if (open_[i]) centre_row(i, scores, mu);
         }
@@ -117,7 +110,7 @@ double BarrierRows::complementarity_after(double step) const {
 }
 
 void BarrierRows::linearise(Plane& diagonal) {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
             if (!open_[i]) continue;
             double sum = 0.0;
@@ -155,7 +148,7 @@ double BarrierRows::response(Index i, const Step& step, std::span<double> da) co
 }
 
 void BarrierRows::respond(const Step& step, ClassMajor<double> out) const {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         std::vector<double> da(classes_);
         for (Index i = begin; i < end; ++i) {
             if (!open_[i]) continue;
@@ -166,7 +159,7 @@ void BarrierRows::respond(const Step& step, ClassMajor<double> out) const {
 }
 
 void BarrierRows::apply(ClassMajor<const double> x, ClassMajor<double> out) const {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         double own[kExampleStrip], sum[kExampleStrip] = {};
         const Index count = end - begin;
         for (Index i = 0; i < count; ++i) own[i] = x.at(labels_[begin + i], begin + i);
@@ -195,7 +188,7 @@ void BarrierRows::apply(ClassMajor<const double> x, ClassMajor<double> out) cons
 }
 
 void BarrierRows::set_direction(const Step& step) {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         std::vector<double> da(classes_);
         for (Index i = begin; i < end; ++i) {
             if (!open_[i]) continue;
@@ -221,7 +214,7 @@ void BarrierRows::set_direction(const Step& step) {
 
 double BarrierRows::longest_step() const {
     std::vector<double> steps((size() + kExampleStrip - 1) / kExampleStrip, 1.0);
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         double least = 1.0;
         const auto meet = [&](double value, double change) {
             if (change < 0.0) least = std::min(least, value / -change);
@@ -245,7 +238,7 @@ double BarrierRows::longest_step() const {
 }
 
 void BarrierRows::go(double step) {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index m = 0; m < classes_; ++m) {
             for (Index i = begin; i < end; ++i) {
                 a_.at(m, i) += step * da_.at(m, i);
@@ -263,7 +256,7 @@ void BarrierRows::go(double step) {
 }
 
 void BarrierRows::coefficients(Plane& out) const {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
             double sum = 0.0;
             for (Index m = 0; m < classes_; ++m) {
@@ -277,7 +270,7 @@ void BarrierRows::coefficients(Plane& out) const {
 }
 
 void BarrierRows::snapped_coefficients(Plane& out) const {
-    for_strips([&](Index begin, Index end) {
+    for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
             if (!open_[i]) continue;
             const auto [largest, most] = limits_[i];

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,7 +24,7 @@ class Plane {
     [[nodiscard]] ClassMajor<const double> view() const { return {values_.data(), classes_, stride_}; }
     [[nodiscard]] double& at(Index m, Index i) { return values_.data()[m * stride_ + i]; }
     [[nodiscard]] double at(Index m, Index i) const { return values_.data()[m * stride_ + i]; }
-    [[nodiscard]] Index bytes() const { return values_.size() * static_cast<Index>(sizeof(double)); }
+    [[nodiscard]] Index classes() const { return classes_; }
 
   private:
     Index classes_, stride_;
@@ -36,13 +35,18 @@ class Plane {
 /// formed which.
 inline constexpr Index kExampleStrip = 256;
 
-/// Call `part(begin, end)`, which returns a number, for all strips of n examples; the sum.
+/// Call `part(begin, end)` for all strips of n examples.
 template <class Part>
-double sum_of_strips(ThreadPool& pool, Index n, const Part& part) {
+void for_example_strips(ThreadPool& pool, Index n, const Part& part) {
+    pool.for_each((n + kExampleStrip - 1) / kExampleStrip,
+                  [&](Index s) { part(s * kExampleStrip, std::min((s + 1) * kExampleStrip, n)); });
+}
+
+/// The same for parts that return a number; the sum.
+template <class Part>
+[[nodiscard]] double sum_of_strips(ThreadPool& pool, Index n, const Part& part) {
     std::vector<double> sums((n + kExampleStrip - 1) / kExampleStrip);
-    pool.for_each(std::ssize(sums), [&](Index s) {
-        sums[s] = part(s * kExampleStrip, std::min((s + 1) * kExampleStrip, n));
-    });
+    for_example_strips(pool, n, [&](Index begin, Index end) { sums[begin / kExampleStrip] = part(begin, end); });
     double sum = 0.0;
     for (const double v : sums) sum += v;
     return sum;
@@ -119,7 +123,6 @@ class BarrierRows {
     /// da of a row, and its sum.
     double response(Index i, const Step& step, std::span<double> da) const;
     [[nodiscard]] double row_loss(Index i, std::vector<double>& rewards) const;
-    void for_strips(const std::function<void(Index, Index)>& part) const;
 
     std::span<const Index> labels_;
     std::vector<RowLimits> limits_;

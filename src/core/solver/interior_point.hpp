@@ -25,7 +25,7 @@ struct InteriorPointSettings {
     /// few products take the same; and how that changes when what its use takes is less, or more, than so many times
     /// what it took.
     double sample = 3.0, more = 1.35, fewer = 0.75, least_share = 0.7, most_share = 3.0;
-    double factor_worth = 0.5;  ///< of an operation of a factorisation, in those of a product
+    double factor_worth = 2.0;  ///< of an operation of a factorisation, in those of a product
     double negligible = 0.3;    ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
     double free_weight = 100.0;  ///< of a free bias while it is sought, in units of a kernel value
 };
@@ -42,9 +42,8 @@ struct InteriorPointProblem {
 struct InteriorPointResult {
     Status status = Status::converged;
     double gap = std::numeric_limits<double>::infinity();  ///< relative
-    double cost = 0.0;                                     ///< operations
-    Index steps = 0, products = 0;
-    std::vector<double> bias;  ///< of each class, if it is free
+    Index steps = 0, products = 0;                         ///< steps; products of the kernel with all classes
+    std::vector<double> bias;                              ///< of each class, if it is free
 };
 
 /// A primal-dual interior-point method for
@@ -75,46 +74,53 @@ class InteriorPoint {
 
     /// Go on until the relative gap is at most `gap`.
     InteriorPointResult run(double gap);
-    /// The rows of coefficients, what is at a limit as good as there.
-    [[nodiscard]] const Plane& rows() const { return snapped_; }
+    /// The rows of coefficients of the best dual point, what is nearly at a limit being there.
+    [[nodiscard]] const Plane& rows() const { return best_rows_; }
 
-    /// Bytes for so many examples and classes, and an estimate of all operations.
+    /// Memory for so many examples and classes, beside that of the preconditioner.
     [[nodiscard]] static Index bytes(Index n, Index classes);
 
   private:
-    using Vector = Plane;
-
     struct Objectives {
         double primal, dual;
     };
 
-    void start();
+    /// The largest C times the margin: the unit of mu.
+    [[nodiscard]] static double largest_product(const InteriorPointProblem& problem);
     [[nodiscard]] Objectives measure();
-    /// Residual of the linear system at the present `x_`.
-    void set_residual(double mu, bool correct);
-    /// Conjugate gradients from there; the number of steps.
-    Index solve(double accuracy);
+    bool step();
+    /// A step to mu from here, the scores of which change by `kx_`.
     [[nodiscard]] BarrierRows::Step step_to(double mu, bool correct) const;
+    void set_residual(double mu, bool correct);
+    /// Conjugate gradients until `sqrt(tr(r'Kr))` is so small; the number of their steps.
+    Index solve(double accuracy);
+    /// `z` from `r`, and their products with K.
+    void precondition();
+    void go(double length);
     void choose_sample(Index iterations);
-    void product(const Plane& x, Plane& out);
-    template <class Part>
-    double sum(const Part& part) const;
+    InteriorPointResult ended(Status status);
+
+    void multiply(const Plane& x, Plane& kx);
     [[nodiscard]] double dot(const Plane& x, const Plane& y) const;
     void centre_classes(Plane& x) const;
+    /// Call `part(m, begin, end)` for all classes of all strips of examples.
+    template <class Part>
+    void for_strips(const Part& part) const;
 
-    InteriorPointProblem problem_;
     const KernelProduct<Real>& kernel_;
     ThreadPool& pool_;
     const Control& control_;
     InteriorPointSettings settings_;
     Index n_, k_;
+    bool free_bias_;
+    double negligible_, mu_;
     BarrierRows barrier_;
     SampledInverse<Real> inverse_;
     Index sample_;
-    Plane v_, s_, b_, kb_;              // V, S = K V + shift, B = P a, K B
-    Plane x_, kx_, r_, kr_, p_, kp_, y_, ky_, q_, kq_;
-    Plane snapped_;
-    std::vector<double> shift_, extra_;  // extra: what the shift gains by this step
+    Plane v_, s_, b_, kb_;                                // V, S = K V + shift, B = P a, K B
+    Plane x_, kx_, r_, kr_, p_, kp_, z_, kz_, y_, ky_;  // of the linear system, and their products with K
+    Plane diagonal_, best_rows_;
+    std::vector<double> shift_, extra_;  // of the scores, and what a full step adds to it
     InteriorPointResult result_;
 };
 

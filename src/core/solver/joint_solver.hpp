@@ -18,7 +18,7 @@ struct TakeoverSettings {
     /// and 10 and 20 classes it took 500 to 3,000.
     double expected = 1200.0;
     /// The decomposition goes on until its work is this share of that, and longer if it will end within the whole.
-    double share = 0.3;
+    double share = 0.15;
     /// The gap that the method is asked for, and by which factor it is less the next time.
     double gap = 1e-5, finer = 1e-2;
     Index most = 3;  ///< times

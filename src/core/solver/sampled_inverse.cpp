@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "support/multiversion.hpp"
 
 namespace polymargin {
 namespace {
+
+constexpr int kTries = 6;
+constexpr double kMoreRidge = 16.0;
 
 POLYMARGIN_INLINE double dot(const double* a, const double* x, Index count) {
     constexpr Index lanes = 16;
@@ -89,6 +93,21 @@ bool SampledInverse<Real>::factor_class(const double* diagonal, Index most, doub
     for (Index s = 0; s < q; ++s) made.roots[s] = std::sqrt(diagonal[made.rows[s]] * sample.weights[s]);
     if (q == 0) return true;
     made.factor.reserve(q * q);
+    // Stored kernel values are rounded: their matrix may be indefinite by that much, which the diagonal makes large.
+    double ridge = static_cast<double>(std::numeric_limits<Real>::epsilon());
+    for (int tries = 0; tries < kTries; ++tries, ridge *= kMoreRidge) {
+        fill_lower(made, ridge);
+        char lower = 'L';
+        int size = static_cast<int>(q), info = 0;
+        blas_.dpotrf(&lower, &size, made.factor.data(), &size, &info);
+        if (info == 0) return true;
+    }
+    return false;
+}
+
+template <class Real>
+void SampledInverse<Real>::fill_lower(ClassFactor& made, double ridge) const {
+    const Index q = std::ssize(made.rows);
     double* matrix = made.factor.data();
     for (Index s = 0; s < q; ++s) {
         const Real* row = kernel_.row(made.rows[s]);
@@ -96,12 +115,8 @@ bool SampledInverse<Real>::factor_class(const double* diagonal, Index most, doub
             const double value = static_cast<double>(row[made.rows[t]]) + kernel_.weight();
             matrix[s * q + t] = made.roots[s] * made.roots[t] * value;
         }
-        matrix[s * q + s] += 1.0;
+        matrix[s * q + s] += 1.0 + ridge * matrix[s * q + s];
     }
-    char lower = 'L';
-    int size = static_cast<int>(q), info = 0;
-    blas_.dpotrf(&lower, &size, matrix, &size, &info);
-    return info == 0;
 }
 
 template <class Real>

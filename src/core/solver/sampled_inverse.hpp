@@ -42,6 +42,8 @@ class SampledInverse {
     };
 
     [[nodiscard]] bool factor_class(const double* diagonal, Index most, double negligible, ClassFactor& made) const;
+    /// `I + D~^1/2 K_SS D~^1/2`, the diagonal of the second part being larger by this share.
+    void fill_lower(ClassFactor& made, double ridge) const;
 
     const KernelProduct<Real>& kernel_;
     ThreadPool& pool_;
