@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace polymargin {
 namespace {
@@ -287,8 +288,13 @@ void BarrierRows::snapped_coefficients(Plane& out) const {
             }
             const Index y = labels_[i], other = y == 0 ? 1 : 0;
             if (together_ && sum > 0.0 && slack_[i] < unit / std::abs(slopes_.at(other, i)) * u_[i]) {
-                for (Index m = 0; m < classes_; ++m) out.at(m, i) *= most / sum;
-                sum = most;
+                const double share = most / std::exchange(sum, 0.0);
+                for (Index m = 0; m < classes_; ++m) {
+                    if (!on(m, i)) continue;
+                    out.at(m, i) = std::max(-largest, share * out.at(m, i));
+                    sum -= out.at(m, i);
+                }
+                if (std::isinf(largest)) sum = most;
             }
             out.at(y, i) = sum;
         }

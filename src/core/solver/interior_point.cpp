@@ -245,23 +245,21 @@ void InteriorPoint<Real>::go(double length) {
 
 template <class Real>
 InteriorPointResult InteriorPoint<Real>::run(double gap) {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    double best_primal = infinity, best_dual = -infinity;
     Index last_gain = 0;
     barrier_.centre(s_, mu_);
     for (; result_.steps < settings_.max_steps; ++result_.steps) {
         const auto [primal, dual] = measure();
         if (control_.stop_requested()) return ended(stop_reason(control_));
         if (!std::isfinite(primal) || !std::isfinite(dual)) return ended(Status::precision);
-        if (primal < best_primal || dual > best_dual) last_gain = result_.steps;
-        best_primal = std::min(best_primal, primal);
-        if (dual > best_dual) {
-            best_dual = dual;
+        if (primal < result_.primal || dual > result_.dual) last_gain = result_.steps;
+        result_.primal = std::min(result_.primal, primal);
+        if (dual > result_.dual) {
+            result_.dual = dual;
             barrier_.snapped_coefficients(best_rows_);
             result_.bias = shift_;
             for (Index m = 0; m < k_; ++m) result_.bias[m] += extra_[m];
         }
-        result_.gap = relative_gap(best_primal, best_dual);
+        result_.gap = relative_gap(result_.primal, result_.dual);
         if (result_.gap <= gap) return ended(Status::converged);
         if (result_.steps - last_gain >= settings_.patience || !step()) break;
     }

@@ -41,7 +41,8 @@ struct InteriorPointProblem {
 
 struct InteriorPointResult {
     Status status = Status::converged;
-    double gap = std::numeric_limits<double>::infinity();  ///< relative
+    double primal = std::numeric_limits<double>::infinity(), dual = -primal;  ///< the best of each
+    double gap = primal;                                                      ///< relative
     Index steps = 0, products = 0;                         ///< steps; products of the kernel with all classes
     std::vector<double> bias;                              ///< of each class, if it is free
 };

@@ -57,9 +57,11 @@ class JointSolver {
         while (true) {
             const double started = problem_.work();
             const Status status = problem_.run(tolerance, last - problem_.iterations(), patience / 2);
-            spent += problem_.work() - started;
-            if (status != Status::max_iterations || problem_.iterations() >= last) return status;
+            const double work = problem_.work() - started;
+            if (status != Status::max_iterations || work < patience / 2 || problem_.iterations() >= last) return status;
+            spent += work;
             if (spent < patience || will_end(tolerance, std::exchange(before, problem_.violation()), spent)) continue;
+            if (!separable()) continue;
             if (times_ >= settings_.most) return problem_.run(tolerance, last - problem_.iterations());
             take_over();
             if (control_.stop_requested()) return stop_reason(control_);
@@ -85,6 +87,8 @@ class JointSolver {
         return spent + left <= expected();
     }
 
+    /// Of a hard margin: whether there is one, as far as it is known. If there is none the decomposition will find out.
+    [[nodiscard]] bool separable() const { return std::isfinite(problem_.objectives().primal); }
     [[nodiscard]] RowLimits limits_of(Index i, double largest) const {
         if constexpr (LimitedLoss<Loss>) {
             const double c = problem_.example(i).cost_bound;
@@ -120,7 +124,9 @@ class JointSolver {
         InteriorPoint<Real> method(std::move(request), kernel, store_.pool(), blas_, control_,
                                    settings_.interior_point);
         const auto result = method.run(gap_);
-        ++times_;
+        // Asked again it would end at the same point, unless that is what it was asked for; and how near a proximal step
+        // on a free bias is cannot be told from its objectives.
+        times_ = free_bias_ || result.status != Status::converged ? settings_.most : times_ + 1;
         gap_ *= settings_.finer;
         adopt(method.rows(), result);
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "support/multiversion.hpp"
 
@@ -51,19 +52,15 @@ SystematicSample draw_systematically(std::span<const double> values, Index most,
     if (std::ssize(live) <= most) return {live, std::vector<double>(live.size(), 1.0)};
     // What is sure takes its places from the others, which makes more of them sure.
     double scale = 0.0;
-    for (Index sure = -1, found = 0; found != sure;) {
-        sure = found;
+    for (Index sure = -1, found = 0; found > sure && found < most;) {
+        sure = std::exchange(found, 0);
         double rest = 0.0;
-        found = 0;
         for (const Index i : live) {
             const double root = std::sqrt(values[i]);
-            if (scale * root >= 1.0) {
-                ++found;
-            } else {
-                rest += root;
-            }
+            if (scale * root < 1.0) rest += root;
         }
-        scale = rest > 0.0 ? std::max(scale, static_cast<double>(most - found) / rest) : scale;
+        scale = static_cast<double>(most - sure) / rest;
+        for (const Index i : live) found += scale * std::sqrt(values[i]) >= 1.0;
     }
     double passed = 0.5;
     for (const Index i : live) {
