@@ -36,13 +36,16 @@ JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<
     return report;
 }
 
-/// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first.
+/// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first, if there
+/// is something to polish.
 template <class Loss, class Real>
 void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance,
             const PolishSettings& settings) {
+    JointPolisher<Loss, Real> polisher(problem, blas, free_bias, settings);
+    if (!polisher.worthwhile()) return;
     const Index steps = settings.more_steps * problem.iterations() + settings.few_steps;
-    if (!free_bias) problem.run(settings.tolerance_share * tolerance, steps);
-    JointPolisher<Loss, Real>(problem, blas, free_bias, settings).run();
+    if (!free_bias) problem.run(settings.tolerance_share * tolerance, steps, settings.more_work * problem.work());
+    polisher.run();
 }
 
 /// Go on, by `solve(tolerance)`, until the gap is what was asked for.
@@ -129,10 +132,12 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     if (!start.support.empty()) problem.start_from(start.support, start.rows);
     Index bias_steps = 0;
     bool balanced = true;
+    const double unit = std::abs(store.engine().kernel().diagonal(points.max_norm()));
+    JointSolver<Loss, Real> solver(problem, store, blas, control, unit, free_bias, request.takeover);
     const auto solve = [&](double tolerance) {
-        if (!free_bias) return problem.run(tolerance);
-        FreeBias<Loss, Real> free(problem, std::abs(store.engine().kernel().diagonal(points.max_norm())),
-                                  request.free_bias);
+        if (!free_bias) return solver.run(tolerance);
+        FreeBias<Loss, Real> free(problem, unit, request.free_bias,
+                                  [&](double wanted) { return solver.run(wanted); });
         const Status status = free.run(tolerance, start.bias);
         start.bias = problem.bias().shift;
         bias_steps += free.steps();

@@ -7,6 +7,7 @@
 #include "problem/losses.hpp"
 #include "solver/decomposition.hpp"
 #include "solver/free_bias.hpp"
+#include "solver/joint_solver.hpp"
 #include "solver/polish_joint.hpp"
 
 namespace polymargin {
@@ -44,6 +45,7 @@ struct JointProblem {
     PolishSettings polish;
     GapSettings closing;
     LowRankSettings low_rank;
+    TakeoverSettings takeover;
 };
 
 struct JointReport {

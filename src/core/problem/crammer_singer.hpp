@@ -24,8 +24,9 @@ class CrammerSinger {
     [[nodiscard]] double violation(const RowExtremes& row) const { return row.highest - row.lowest; }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
-        return exact_step(gradient, curvature, example.label, {.most = example.cost_bound}, beta);
+        return exact_step(gradient, curvature, example.label, row_limits(example.cost_bound), beta);
     }
+    [[nodiscard]] RowLimits row_limits(double cost_bound) const { return {.most = cost_bound}; }
     void make_feasible(const Example& example, std::span<double> beta) const;
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] std::vector<Direction> directions(std::span<const double> beta, const Example& example) const;

@@ -30,8 +30,9 @@ class WestonWatkins {
     }
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
-        return exact_step(gradient, curvature, example.label, {.largest = example.cost_bound}, beta);
+        return exact_step(gradient, curvature, example.label, row_limits(example.cost_bound), beta);
     }
+    [[nodiscard]] RowLimits row_limits(double cost_bound) const { return {.largest = cost_bound}; }
     void make_feasible(const Example& example, std::span<double> beta) const;
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] std::vector<Direction> directions(std::span<const double> beta, const Example& example) const;

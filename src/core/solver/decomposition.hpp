@@ -70,17 +70,22 @@ class Decomposition {
     /// Begin with these rows (as many numbers as classes for each example named) instead of zero.
     void start_from(std::span<const Index> support, std::span<const double> rows);
     void set_bias(const Bias& bias);
-    /// Go on until the violation is at most `tolerance`, or something else ends it; at most `most_steps` further steps.
-    Status run(double tolerance, Index most_steps = std::numeric_limits<Index>::max());
+    /// Go on until the violation is at most `tolerance`, or something else ends it; at most `most_steps` further steps,
+    /// and about `most_work` more `work`.
+    Status run(double tolerance, Index most_steps = std::numeric_limits<Index>::max(),
+               double most_work = std::numeric_limits<double>::infinity());
 
     [[nodiscard]] Index size() const { return std::ssize(labels_); }
     [[nodiscard]] Index classes() const { return classes_; }
     [[nodiscard]] Index iterations() const { return iterations_; }
+    /// What all rounds took so far, in operations of a matrix product: much the same on any machine.
+    [[nodiscard]] double work() const { return other_work_ + block_.work(); }
     /// How often some examples were solved for alone.
     [[nodiscard]] Index shrinkings() const { return shrinkings_; }
     [[nodiscard]] double violation() const { return violation_; }
     [[nodiscard]] ClassMajor<const double> beta() const { return beta_view(); }
     [[nodiscard]] ClassMajor<const double> gradient() const { return gradient_view(); }
+    [[nodiscard]] std::span<const Index> labels() const { return labels_; }
     [[nodiscard]] Example example(Index i) const { return {labels_[i], cost_bounds_[i]}; }
     [[nodiscard]] const Bias& bias() const { return bias_; }
     /// sum_i B_im
@@ -100,6 +105,12 @@ class Decomposition {
     };
     [[nodiscard]] Snapshot snapshot() const;
     void restore(const Snapshot& snapshot);
+    /// Kernel rows of all examples; the store must have the whole matrix.
+    [[nodiscard]] std::vector<const Real*> kernel_rows() const {
+        std::vector<const Real*> rows(size());
+        for (Index i = 0; i < size(); ++i) rows[i] = table_->row(i);
+        return rows;
+    }
     /// Change rows from outside and bring the gradient up to date: `changes` has a row for each example named. False,
     /// and not everything changed, if a stop was requested and kernel rows are missing.
     bool change_rows(std::span<const Index> which, std::span<const double> changes);
@@ -138,7 +149,7 @@ class Decomposition {
     [[nodiscard]] std::vector<Index> active() const;
     [[nodiscard]] bool shrinking_pays(std::span<const Index> active, double tolerance) const;
     /// Solve for these examples alone; false if that led nowhere.
-    [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps);
+    [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps, double most_work);
     /// Copy the state of some examples of a larger problem.
     void adopt(const Decomposition& from, std::span<const Index> members);
     [[nodiscard]] bool at_vertex(Index i) const;
@@ -165,6 +176,7 @@ class Decomposition {
     double violation_ = std::numeric_limits<double>::infinity();
     Index iterations_ = 0;
     Index shrinkings_ = 0;
+    double other_work_ = 0.0;  // beside that of blocks
 };
 
 }  // namespace polymargin

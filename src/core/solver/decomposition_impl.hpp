@@ -162,6 +162,9 @@ bool Decomposition<Loss, Real>::store_block() {
 /// Bring the gradient of all examples, and their violations, up to date.
 template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
+    for (const Change& change : changes) {
+        other_work_ += settings_.block.sum_cost * static_cast<double>(size() * std::ssize(change.rows));
+    }
     const Index strips = (size() + kStrip - 1) / kStrip;
     store_.pool().for_each(strips, [&](Index strip) {
         const Index begin = strip * kStrip, count = std::min(kStrip, size() - begin);
@@ -288,7 +291,8 @@ MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
 }
 
 template <MulticlassLoss Loss, class Real>
-Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
+Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps, double most_work) {
+    const double last_work = work() + most_work;
     std::vector<Index> wanted;
     bool shrunk = false;
     Index last = settings_.max_iterations < 0 ? std::numeric_limits<Index>::max() : settings_.max_iterations;
@@ -296,7 +300,7 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
     while (true) {
         control_.report({.done = 0, .total = 1, .iterations = iterations_, .violation = violation_});
         if (!(violation_ > tolerance)) return Status::converged;
-        if (iterations_ >= last) return Status::max_iterations;
+        if (iterations_ >= last || work() >= last_work) return Status::max_iterations;
         if (control_.stop_requested()) return stop_reason(control_);
         if (inseparable()) return Status::unbounded;
         if (settings_.gap > 0.0) {
@@ -316,7 +320,8 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
             shrunk = shrinking_pays(members, tolerance);
             if (shrunk) {
                 shrinking_ =
-                    solve_active(members, std::max(tolerance, settings_.shrunk_share * violation_), last - iterations_);
+                    solve_active(members, std::max(tolerance, settings_.shrunk_share * violation_), last - iterations_,
+                                 last_work - work());
                 continue;
             }
         }
@@ -326,7 +331,7 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps) {
         load_block();
         const Index limit = std::min(settings_.steps_per_example * working_.size(), last - iterations_);
         const double inner = std::max(tolerance / 2, violation_ * settings_.inner_share);
-        const Index steps = block_.solve(loss_, inner, limit, settings_.blas, &control_);
+        const Index steps = block_.solve(loss_, inner, limit, settings_.blas, &control_, last_work - other_work_);
         if (steps < 0) return Status::unbounded;
         iterations_ += steps;
         // The worst example is in the block. If no step changes anything, the rest of the violation is rounding.

@@ -35,7 +35,8 @@ void Decomposition<Loss, Real>::adopt(const Decomposition& from, std::span<const
 }
 
 template <MulticlassLoss Loss, class Real>
-bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, double tolerance, Index most_steps) {
+bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, double tolerance, Index most_steps,
+                                             double most_work) {
     std::vector<Index> labels;
     std::vector<double> cost_bounds;
     for (const Index i : active) {
@@ -56,8 +57,9 @@ bool Decomposition<Loss, Real>::solve_active(std::span<const Index> active, doub
         settings.gap = 0.0;  // that of a part says nothing
         Decomposition problem(loss_, labels, cost_bounds, classes_, restricted.store(), settings, control_);
         problem.adopt(*this, active);
-        problem.run(tolerance, most_steps);
+        problem.run(tolerance, most_steps, most_work);
         steps = problem.iterations();
+        other_work_ += problem.work();
         store_.count_evaluations(restricted.store().evaluations());
         for (Index i = 0; i < std::ssize(active); ++i) {
             for (Index m = 0; m < classes_; ++m) {

@@ -112,6 +112,7 @@ void ExampleBlock<Real>::measure(Index s) {
 
 template <class Real>
 void ExampleBlock<Real>::add(Index s, Index m, Real by) {
+    work_ += settings_.pass_cost * static_cast<double>(size_);
     const Index at = m * stride_;
     const ClassPass<Real> pass{kernel(s),
                                by,
@@ -143,6 +144,7 @@ void ExampleBlock<Real>::refresh() {
         const double* start = start_.data() + m * stride_;
         for (Index s = 0; s < size_; ++s) gradient[s] = start[s] + weight_ * sum;
         accumulate<Real>(kernels, changes, gradient.data(), size_);
+        work_ += settings_.sum_cost * static_cast<double>(size_ * std::ssize(kernels));
         for (Index s = 0; s < size_; ++s) gradient_.data()[m * stride_ + s] = static_cast<Real>(gradient[s]);
     }
 }
@@ -150,6 +152,7 @@ void ExampleBlock<Real>::refresh() {
 template <class Real>
 Index ExampleBlock<Real>::next(double tolerance) {
     while (true) {
+        work_ += settings_.choice_cost * static_cast<double>(size_);
         const Found<Real> found = with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED {
             return largest_difference<bytes>(highest_.data(), lowest_.data(), width());
         });

@@ -29,6 +29,10 @@ struct BlockSettings {
     double shorter = 0.25, shortest = 1e-9;
     Index most_free = 768;  ///< a larger face is not worth factorising: the cost grows with the cube
     double close = 0.5;     ///< a promise that is at most so much too large is taken for exact
+    /// What it takes, in operations of a matrix product: to bring one gradient of all examples up to date and see
+    /// whose is extreme, and to choose the next example, for each of them; for each entry of a system that is solved,
+    /// and that of a sum of kernel rows.
+    double pass_cost = 30.0, choice_cost = 10.0, entry_cost = 30.0, sum_cost = 6.0;
 };
 
 /// The dense problem of some examples of an joint machine: their kernel, gradients and rows of coefficients.
@@ -52,6 +56,8 @@ class ExampleBlock {
     /// `weight` is added to every kernel value: the part of a bias. It is kept apart, because adding it to a float
     /// would cost the last digits of the kernel.
     void resize(Index size, double weight);
+    /// What all solutions took so far, in operations of a matrix product.
+    [[nodiscard]] double work() const { return work_; }
     /// Fill a slot: the example, its gradients by `gradient(m)`, its row already being there.
     template <MulticlassLoss Loss, class Gradient>
     void load(const Loss& loss, Index s, const Example& example, Gradient&& gradient) {
@@ -66,9 +72,11 @@ class ExampleBlock {
 
     /// Solve until no example promises more than `tolerance`, or `limit` steps were taken; their number, or -1 if a
     /// step has no end. Steps on one example after the other are slow when examples are much alike: when they take
-    /// long, the linear conditions of all free coefficients are solved in between.
+    /// long, the linear conditions of all free coefficients are solved in between. It ends early when the `work` comes
+    /// to so much.
     template <MulticlassLoss Loss>
-    Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr) {
+    Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr,
+                double last_work = std::numeric_limits<double>::infinity()) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
         Index steps = 0, step_limit = settings_.steps_before_jump * size_;
         int most_jumps = settings_.first_jumps;
@@ -77,11 +85,11 @@ class ExampleBlock {
             const Index taken = take_steps(loss, tolerance, most);
             if (taken < 0) return -1;
             steps += taken;
-            if (taken < most || steps >= limit) return steps;
+            if (taken < most || steps >= limit || work_ >= last_work) return steps;
             // A jump that a bound cuts short leaves that coefficient there; the next one is without it.
             double share = 0.0;
             for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
-                if (control != nullptr && control->stop_requested()) return steps;
+                if ((control != nullptr && control->stop_requested()) || work_ >= last_work) return steps;
                 const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
                 if (face.empty()) break;
                 share = jump(loss, face, *blas);
@@ -132,6 +140,7 @@ class ExampleBlock {
     template <MulticlassLoss Loss>
     double jump(const Loss& loss, const Face& face, const Blas& blas) {
         const Index f = std::ssize(face);
+        work_ += static_cast<double>(f * f) * (static_cast<double>(f) / 3.0 + settings_.entry_cost);
         FaceSystem system(
             face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
             [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
@@ -239,6 +248,7 @@ class ExampleBlock {
     Index stride_;
     Index size_ = 0;
     double weight_ = 0.0;
+    double work_ = 0.0;
     Real partner_ = std::numeric_limits<Real>::max();  // extremes start at -partner_ and partner_
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)

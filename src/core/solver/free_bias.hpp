@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -27,9 +28,11 @@ struct FreeBiasSettings {
 template <MulticlassLoss Loss, class Real>
 class FreeBias {
   public:
-    /// `scale` is the size of a kernel value.
-    FreeBias(Decomposition<Loss, Real>& problem, double scale, const FreeBiasSettings& settings = {})
-        : problem_(problem), scale_(scale > 0.0 ? scale : 1.0), settings_(settings) {}
+    using Run = std::function<Status(double tolerance)>;
+
+    /// `scale` is the size of a kernel value; `run` solves the problem as it is, by default by its own method.
+    FreeBias(Decomposition<Loss, Real>& problem, double scale, const FreeBiasSettings& settings = {}, Run run = {})
+        : problem_(problem), scale_(scale > 0.0 ? scale : 1.0), settings_(settings), run_(std::move(run)) {}
 
     /// `shift` is where b starts; empty: at zero.
     Status run(double tolerance, std::vector<double> shift = {}) {
@@ -47,7 +50,8 @@ class FreeBias {
     // What the method of multipliers asks, `BiasedProblem`.
     Status solve(double weight, const std::vector<double>& shift, double left) {
         problem_.set_bias({weight, shift});
-        return problem_.run(std::max(tolerance_ / 2, std::min(settings_.inner_share * left, 1.0)));
+        const double tolerance = std::max(tolerance_ / 2, std::min(settings_.inner_share * left, 1.0));
+        return run_ ? run_(tolerance) : problem_.run(tolerance);
     }
     [[nodiscard]] std::vector<double> sums() const { return problem_.column_sums(); }
     [[nodiscard]] std::vector<double> bias() const {
@@ -199,6 +203,7 @@ class FreeBias {
     Decomposition<Loss, Real>& problem_;
     double scale_;
     FreeBiasSettings settings_;
+    Run run_;
     double tolerance_ = 0.0;
     Index steps_ = 0;
     bool balanced_ = false;

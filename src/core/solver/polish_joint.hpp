@@ -21,6 +21,7 @@ struct PolishSettings {
     /// coefficients are then mostly at the right bounds.
     double tolerance_share = 1e-4;
     Index more_steps = 4, few_steps = 1000;
+    double more_work = 1.0;  ///< nor for more than so many times the work it took
 };
 
 /// Turn a nearly optimal point of a joint problem into one that is optimal to rounding, by an active-set method
@@ -38,6 +39,9 @@ class JointPolisher {
     JointPolisher(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias,
                   const PolishSettings& settings = {})
         : problem_(problem), blas_(blas), free_bias_(free_bias), settings_(settings) {}
+
+    /// Whether the free directions are few enough; they are seldom fewer in the end.
+    [[nodiscard]] bool worthwhile() const { return std::ssize(free_directions()) <= settings_.max_free; }
 
     void run() {
         const double before = problem_.violation();

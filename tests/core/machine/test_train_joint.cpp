@@ -276,3 +276,42 @@ TEST(an_open_gap_of_a_machine_is_closed_where_that_is_cheap_and_the_violation_st
         CHECK(closed.objectives.dual >= open.objectives.dual * (1 - 1e-9));
     }
 }
+
+TEST(an_interior_point_method_takes_over) {
+    const Data data(4, 60, 291);
+    for_machines([&](const AnyLoss& loss, BiasKind bias) {
+        for (const double C : {1.0, 1e3, kInfinity}) {
+            auto request = request_for(data, loss, bias);
+            for (double& c : request.cost_bounds) c *= C;
+            request.kernel.gamma = std::isinf(C) ? 20.0 : 0.2;  // a hard margin needs one
+            request.refine = false;
+            const Matrix kernel = fixtures::plain_gram(request.kernel, data.x, data.order);
+            request.takeover.most = 0;
+            const auto decomposed = run(request);
+            request.takeover = {.expected = 0.0};
+            const auto report = run(request);
+            if (std::isfinite(C)) check_report(request, kernel, report, 1e-6);
+            CHECK(report.status == Status::converged && decomposed.status == Status::converged);
+            const double scale = std::abs(decomposed.objectives.dual);
+            const double open = std::max(report.objectives.gap(), decomposed.objectives.gap());
+            CHECK_CLOSE(report.objectives.dual, decomposed.objectives.dual, (open + 1e-9) * scale);
+            request.threads = 3;
+            CHECK(same(report, run(request)));
+        }
+    });
+}
+
+TEST(a_takeover_makes_hard_problems_short) {
+    const Data data(4, 60, 292);
+    for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger())}) {
+        auto request = request_for(data, loss, BiasKind::none);
+        for (double& c : request.cost_bounds) c *= 1e4;
+        request.refine = false;
+        request.takeover.most = 0;
+        const auto decomposed = run(request);
+        request.takeover = {.expected = 1.0};
+        const auto report = run(request);
+        CHECK(report.status == Status::converged);
+        CHECK(4 * report.iterations < decomposed.iterations);
+    }
+}

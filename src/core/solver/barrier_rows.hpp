@@ -1,0 +1,143 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "problem/multiclass.hpp"
+#include "support/buffer.hpp"
+#include "support/thread_pool.hpp"
+
+namespace polymargin {
+
+/// Numbers for each class and example, a class after the other.
+class Plane {
+  public:
+    Plane(Index classes, Index n) : classes_(classes), stride_(padded<double>(n)), values_(classes * stride_) {
+        std::fill_n(values_.data(), values_.size(), 0.0);
+    }
+    Plane(const Plane& other) : classes_(other.classes_), stride_(other.stride_), values_(other.values_.size()) {
+        std::copy_n(other.values_.data(), values_.size(), values_.data());
+    }
+    Plane(Plane&&) = default;
+    [[nodiscard]] ClassMajor<double> view() { return {values_.data(), classes_, stride_}; }
+    [[nodiscard]] ClassMajor<const double> view() const { return {values_.data(), classes_, stride_}; }
+    [[nodiscard]] double& at(Index m, Index i) { return values_.data()[m * stride_ + i]; }
+    [[nodiscard]] double at(Index m, Index i) const { return values_.data()[m * stride_ + i]; }
+    [[nodiscard]] Index classes() const { return classes_; }
+
+  private:
+    Index classes_, stride_;
+    Buffer<double> values_;
+};
+
+/// Examples that a task takes, in all loops over them: sums are formed strip by strip, in this order, whoever has
+/// formed which.
+inline constexpr Index kExampleStrip = 256;
+
+/// Call `part(begin, end)` for all strips of n examples.
+template <class Part>
+void for_example_strips(ThreadPool& pool, Index n, const Part& part) {
+    pool.for_each((n + kExampleStrip - 1) / kExampleStrip,
+                  [&](Index s) { part(s * kExampleStrip, std::min((s + 1) * kExampleStrip, n)); });
+}
+
+/// The same for parts that return a number; the sum.
+template <class Part>
+[[nodiscard]] double sum_of_strips(ThreadPool& pool, Index n, const Part& part) {
+    std::vector<double> sums((n + kExampleStrip - 1) / kExampleStrip);
+    for_example_strips(pool, n, [&](Index begin, Index end) { sums[begin / kExampleStrip] = part(begin, end); });
+    double sum = 0.0;
+    for (const double v : sums) sum += v;
+    return sum;
+}
+
+/// The interior of the feasible rows of a joint problem, and what Newton's method asks of it, example by example.
+///
+/// A row is feasible if `a_m = -B_m` is in `[0, L]` for all wrong classes and `sum a <= A` (`RowLimits`). With the
+/// gradient `h_m = g_y - g_m` of a and multipliers z, w of the bounds of each and u of that of the sum, a row is
+/// optimal if
+///
+///     h - z + w + u = 0,   a z = 0,   (L - a) w = 0,   (A - sum a) u = 0,
+///
+/// all factors being at least 0; on the central path the products are mu instead of 0. A Newton step to `mu` gives
+///
+///     Theta da = c - dh,   Theta = diag(z / a + w / (L - a)) + u / (A - sum a) 1 1',
+///     c = mu / a - mu / (L - a) - mu / (A - sum a) - h
+///
+/// (less the products of the last step's parts, in a corrector), and with `B = P a` for the row of coefficients,
+/// `dB = P Theta^-1 (c - P'dS)`: the matrix `M = P Theta^-1 P'` is all that couples an example with the others' steps.
+class BarrierRows {
+  public:
+    /// `slopes` are `o_y - o_m`, what the offsets add to h. Rows without room, of which a limit is 0, stay at 0.
+    BarrierRows(std::span<const Index> labels, std::vector<RowLimits> limits, Plane slopes, ThreadPool& pool);
+
+    [[nodiscard]] Index size() const { return std::ssize(labels_); }
+    [[nodiscard]] Index classes() const { return classes_; }
+    /// Products that are mu on the central path.
+    [[nodiscard]] double products() const { return products_; }
+
+    /// A Newton step: from these scores, which change, to mu.
+    struct Step {
+        ClassMajor<const double> scores, change;
+        std::span<const double> shift;
+        double mu;
+        bool correct;
+    };
+
+    /// Put every row where it is on the central path with these scores.
+    void centre(const Plane& scores, double mu);
+    /// Their sum, mu times their number on the central path.
+    [[nodiscard]] double complementarity() const;
+    /// Theta at the present point; and the diagonal of M for each class.
+    void linearise(Plane& diagonal);
+    /// `out = P Theta^-1 (c - P'change)` for a step to mu: what coefficients do when the scores change by `change` and
+    /// `shift`. With `correct`, c is less the products of the parts of the last direction.
+    void respond(const Step& step, ClassMajor<double> out) const;
+    /// `out = M x`
+    void apply(ClassMajor<const double> x, ClassMajor<double> out) const;
+    /// Make that the direction.
+    void set_direction(const Step& step);
+    /// How far the direction can be gone until some number is 0; at most 1.
+    [[nodiscard]] double longest_step() const;
+    [[nodiscard]] double complementarity_after(double step) const;
+    void go(double step);
+    /// `out = P a`
+    void coefficients(Plane& out) const;
+    /// The same, what is nearer to a limit than its multiplier is to 0 being put there.
+    void snapped_coefficients(Plane& out) const;
+    /// `sum a'(o_y - o_m)`, the linear part of the objective.
+    [[nodiscard]] double linear() const;
+    /// The loss of all examples at these scores (plus `shift`): what the feasible rows are the conjugate of.
+    [[nodiscard]] double loss(ClassMajor<const double> scores, std::span<const double> shift) const;
+
+  private:
+    [[nodiscard]] bool on(Index m, Index i) const { return m != labels_[i] && open_[i]; }
+    [[nodiscard]] double gradient(ClassMajor<const double> scores, std::span<const double> shift, Index m,
+                                  Index i) const {
+        const Index y = labels_[i];
+        const double moved = shift.empty() ? 0.0 : shift[y] - shift[m];
+        return scores.at(y, i) - scores.at(m, i) + moved + slopes_.at(m, i);
+    }
+    void centre_row(Index i, const Plane& scores, double mu);
+    /// da of a row, and its sum.
+    double response(Index i, const Step& step, std::span<double> da) const;
+    [[nodiscard]] double row_loss(Index i, std::vector<double>& rewards) const;
+
+    std::span<const Index> labels_;
+    std::vector<RowLimits> limits_;
+    Plane slopes_;
+    ThreadPool& pool_;
+    Index classes_;
+    std::vector<char> open_;      // rows that have room
+    bool each_, together_;        // which limits there are
+    double products_ = 0.0;
+    Plane a_, z_, above_, w_;     // above: L - a
+    std::vector<double> slack_, u_;
+    Plane inverse_;               // 1 / (z / a + w / (L - a)), 0 where there is no variable
+    std::vector<double> damping_; // of the sum: A - sum a over u, plus the sum of the row of inverse_
+    Plane da_, dz_, dw_;
+    std::vector<double> dsum_, du_;
+};
+
+}  // namespace polymargin

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "solver/barrier_rows.hpp"
+#include "solver/kernel_product.hpp"
+#include "solver/sampled_inverse.hpp"
+#include "solver/status.hpp"
+
+namespace polymargin {
+
+/// Measured on overlapping classes (1,000 examples in 10 classes, 3,000 in 20) with C from 1 to 10^4.
+struct InteriorPointSettings {
+    double start = 5.0;      ///< mu at the beginning, in units of C times the margin
+    double boundary = 0.98;  ///< how much of the way to the boundary a step takes
+    Index max_steps = 100;
+    Index patience = 10;  ///< steps in a row that gain nothing
+    /// What is left of a linear system, in the norm of K, in units of the root of the complementarity; so many times as
+    /// much in a predictor. (With 0.05 in both, products took twice the time.)
+    double residual = 0.3, predictor = 3.0;
+    Index max_products = 60;  ///< for a linear system
+    /// Rows of a class that the preconditioner has at first, in units of n^(2/3), which is where a factorisation and a
+    /// few products take the same; and how that changes when what its use takes is less, or more, than so many times
+    /// what it took.
+    double sample = 3.0, more = 1.35, fewer = 0.75, least_share = 0.7, most_share = 3.0;
+    double factor_worth = 2.0;  ///< of an operation of a factorisation, in those of a product
+    double negligible = 0.3;    ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
+    double free_weight = 100.0;  ///< of a free bias while it is sought, in units of a kernel value
+};
+
+/// What an interior-point method starts from: a joint problem whose rows have a box and a simplex for limits.
+struct InteriorPointProblem {
+    std::span<const Index> labels;
+    std::vector<RowLimits> limits;
+    Plane slopes;        ///< `o_y - o_m`, what offsets add to the gradient of `a_m = -B_m`
+    bool free_bias;      ///< then the columns sum to zero
+    double unit;         ///< a kernel value
+};
+
+struct InteriorPointResult {
+    Status status = Status::converged;
+    double primal = std::numeric_limits<double>::infinity(), dual = -primal;  ///< the best of each
+    double gap = primal;                                                      ///< relative
+    Index steps = 0, products = 0;                         ///< steps; products of the kernel with all classes
+    std::vector<double> bias;                              ///< of each class, if it is free
+};
+
+/// A primal-dual interior-point method for
+///
+///     min_B  1/2 tr(B'KB) + sum_im o_im B_im   subject to   B_i in F_i
+///
+/// with the rows of `BarrierRows`. It takes much the same number of steps for every kernel and every C, where a
+/// decomposition may crawl, and each step costs far more.
+///
+/// The primal's `w = phi'V` and its scores `S = K V` are kept apart from the dual's B: their difference `R = B - V` is
+/// what is left of one of the conditions, and a Newton step takes it out as far as it is gone,
+///
+///     (I + M K) dV = R + P Theta^-1 c,    dS = K dV,
+///
+/// so that whatever rounding and an inexact solution leave is in R, measured by `tr(R'KR)`, and both objectives are
+/// those of feasible points. The system is solved by conjugate gradients in the inner product `tr(X'KY)`, in which its
+/// matrix is self-adjoint; products with K are kept with every vector. `SampledInverse` preconditions; for what couples
+/// the classes, vectors are centred over them, as the rows of the solution are. A step is predictor and corrector
+/// (Mehrotra), the corrector's system started from the predictor's solution.
+///
+/// A free bias is found by proximal steps, one with each step of the method: the kernel has a large `weight` added, and
+/// the scores a shift, to which the bias of the last step goes.
+template <class Real>
+class InteriorPoint {
+  public:
+    InteriorPoint(InteriorPointProblem problem, const KernelProduct<Real>& kernel, ThreadPool& pool, const Blas& blas,
+                  const Control& control, const InteriorPointSettings& settings = {});
+
+    /// Go on until the relative gap is at most `gap`.
+    InteriorPointResult run(double gap);
+    /// The rows of coefficients of the best dual point, what is nearly at a limit being there.
+    [[nodiscard]] const Plane& rows() const { return best_rows_; }
+
+    /// Memory for so many examples and classes, beside that of the preconditioner.
+    [[nodiscard]] static Index bytes(Index n, Index classes);
+
+  private:
+    struct Objectives {
+        double primal, dual;
+    };
+
+    /// The largest C times the margin: the unit of mu.
+    [[nodiscard]] static double largest_product(const InteriorPointProblem& problem);
+    [[nodiscard]] Objectives measure();
+    bool step();
+    /// A step to mu from here, the scores of which change by `kx_`.
+    [[nodiscard]] BarrierRows::Step step_to(double mu, bool correct) const;
+    void set_residual(double mu, bool correct);
+    /// Conjugate gradients until `sqrt(tr(r'Kr))` is so small; the number of their steps.
+    Index solve(double accuracy);
+    /// `z` from `r`, and their products with K.
+    void precondition();
+    void go(double length);
+    void choose_sample(Index iterations);
+    InteriorPointResult ended(Status status);
+
+    void multiply(const Plane& x, Plane& kx);
+    [[nodiscard]] double dot(const Plane& x, const Plane& y) const;
+    void centre_classes(Plane& x) const;
+    /// Call `part(m, begin, end)` for all classes of all strips of examples.
+    template <class Part>
+    void for_strips(const Part& part) const;
+
+    const KernelProduct<Real>& kernel_;
+    ThreadPool& pool_;
+    const Control& control_;
+    InteriorPointSettings settings_;
+    Index n_, k_;
+    bool free_bias_;
+    double negligible_, mu_;
+    BarrierRows barrier_;
+    SampledInverse<Real> inverse_;
+    Index sample_;
+    Plane v_, s_, b_, kb_;                                // V, S = K V + shift, B = P a, K B
+    Plane x_, kx_, r_, kr_, p_, kp_, z_, kz_, y_, ky_;  // of the linear system, and their products with K
+    Plane diagonal_, best_rows_;
+    std::vector<double> shift_, extra_;  // of the scores, and what a full step adds to it
+    InteriorPointResult result_;
+};
+
+}  // namespace polymargin

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "kernel/gram.hpp"
+#include "solver/decomposition.hpp"
+#include "solver/interior_point.hpp"
+
+namespace polymargin {
+
+/// When an interior-point method takes over from a decomposition.
+struct TakeoverSettings {
+    /// What the method is expected to take, in units of n^2 k operations: on problems with 1,000 and 3,000 examples
+    /// and 10 and 20 classes it took 500 to 3,000.
+    double expected = 1200.0;
+    /// The decomposition goes on until its work is this share of that, and longer if it will end within the whole.
+    double share = 0.15;
+    /// The gap that the method is asked for, and by which factor it is less the next time.
+    double gap = 1e-5, finer = 1e-2;
+    Index most = 3;  ///< times
+    /// Of a hard margin: what coefficients have for a limit, in units of the largest so far.
+    double room = 100.0;
+    InteriorPointSettings interior_point = {};
+};
+
+/// A joint problem on the whole kernel matrix: by the block decomposition, which is by far the faster where it gets
+/// on, and where it crawls by an interior-point method, which takes about as long whatever the kernel and C. The rows
+/// that come of it go back to the decomposition for the last digits.
+///
+/// Whether it crawls is told by its work, in operations and not in seconds, so that a fit takes the same steps on any
+/// machine: when a share of what the other method is expected to need is spent, and violations fall too slowly to be
+/// done within the whole of it. So a problem takes at most a few times the work of the better of the two.
+template <MulticlassLoss Loss, class Real>
+class JointSolver {
+  public:
+    JointSolver(Decomposition<Loss, Real>& problem, GramStore<Real>& store, const Blas& blas, Control& control,
+                double unit, bool free_bias, const TakeoverSettings& settings)
+        : problem_(problem),
+          store_(store),
+          blas_(blas),
+          control_(control),
+          unit_(unit > 0.0 ? unit : 1.0),
+          free_bias_(free_bias),
+          settings_(settings),
+          gap_(settings.gap) {}
+
+    /// As `Decomposition::run`.
+    Status run(double tolerance, Index most_steps = std::numeric_limits<Index>::max()) {
+        if (!can_take_over()) return problem_.run(tolerance, most_steps);
+        const Index last = problem_.iterations() + std::min(most_steps, std::numeric_limits<Index>::max() / 2);
+        const double patience = settings_.share * expected();
+        double spent = 0.0, before = problem_.violation();
+        while (true) {
+            const double started = problem_.work();
+            const Status status = problem_.run(tolerance, last - problem_.iterations(), patience / 2);
+            const double work = problem_.work() - started;
+            if (status != Status::max_iterations || work < patience / 2 || problem_.iterations() >= last) return status;
+            spent += work;
+            if (spent < patience || will_end(tolerance, std::exchange(before, problem_.violation()), spent)) continue;
+            if (!separable()) continue;
+            if (times_ >= settings_.most) return problem_.run(tolerance, last - problem_.iterations());
+            take_over();
+            if (control_.stop_requested()) return stop_reason(control_);
+            spent = 0.0;
+            before = problem_.violation();
+        }
+    }
+
+  private:
+    [[nodiscard]] bool can_take_over() const {
+        const Index n = problem_.size(), k = problem_.classes();
+        return LimitedLoss<Loss> && k > 1 && store_.whole() && InteriorPoint<Real>::bytes(n, k) <= store_.unused_bytes();
+    }
+    [[nodiscard]] double expected() const {
+        const auto n = static_cast<double>(problem_.size());
+        return settings_.expected * n * n * static_cast<double>(problem_.classes());
+    }
+    /// Whether the decomposition, whose violation fell so far in half the patience, will be done in time.
+    [[nodiscard]] bool will_end(double tolerance, double before, double spent) const {
+        const double fallen = std::log(before / problem_.violation());
+        if (!(fallen > 0.0)) return false;
+        const double left = std::log(problem_.violation() / tolerance) / fallen * settings_.share * expected() / 2;
+        return spent + left <= expected();
+    }
+
+    /// Of a hard margin: whether there is one, as far as it is known. If there is none the decomposition will find out.
+    [[nodiscard]] bool separable() const { return std::isfinite(problem_.objectives().primal); }
+    [[nodiscard]] RowLimits limits_of(Index i, double largest) const {
+        if constexpr (LimitedLoss<Loss>) {
+            const double c = problem_.example(i).cost_bound;
+            return problem_.loss().row_limits(std::isinf(c) ? largest : c);
+        } else {
+            return {};
+        }
+    }
+    /// What takes the place of an infinite C: a start that it limits is as good as any other.
+    [[nodiscard]] double room() const {
+        double largest = 0.0;
+        for (Index m = 0; m < problem_.classes(); ++m) {
+            const double* b = problem_.beta().row(m);
+            for (Index i = 0; i < problem_.size(); ++i) largest = std::max(largest, std::abs(b[i]));
+        }
+        return settings_.room * (largest > 0.0 ? largest : 1.0 / unit_);
+    }
+
+    void take_over() {
+        const Index n = problem_.size(), k = problem_.classes();
+        InteriorPointProblem request{.labels = problem_.labels(), .limits = {}, .slopes = Plane(k, n),
+                                     .free_bias = free_bias_, .unit = unit_};
+        const double largest = room();
+        for (Index i = 0; i < n; ++i) {
+            const Index y = problem_.example(i).label;
+            const auto offsets = problem_.loss().offsets(y);
+            for (Index m = 0; m < k; ++m) request.slopes.at(m, i) = m == y ? 0.0 : offsets[y] - offsets[m];
+            request.limits.push_back(limits_of(i, largest));
+        }
+        const double weight =
+            free_bias_ ? settings_.interior_point.free_weight * unit_ : problem_.bias().weight;
+        const KernelProduct<Real> kernel(problem_.kernel_rows(), weight, store_.pool(), control_);
+        InteriorPoint<Real> method(std::move(request), kernel, store_.pool(), blas_, control_,
+                                   settings_.interior_point);
+        const auto result = method.run(gap_);
+        // Asked again it would end at the same point, unless that is what it was asked for; and how near a proximal step
+        // on a free bias is cannot be told from its objectives.
+        times_ = free_bias_ || result.status != Status::converged ? settings_.most : times_ + 1;
+        gap_ *= settings_.finer;
+        adopt(method.rows(), result);
+    }
+
+    /// Go on from the rows that were found, if they are better.
+    void adopt(const Plane& rows, const InteriorPointResult& result) {
+        const Index n = problem_.size(), k = problem_.classes();
+        const auto saved = problem_.snapshot();
+        const double dual = problem_.objectives().dual;
+        std::vector<Index> all(n);
+        std::vector<double> changes(n * k), row(k);
+        for (Index i = 0; i < n; ++i) {
+            all[i] = i;
+            for (Index m = 0; m < k; ++m) row[m] = rows.at(m, i);
+            problem_.loss().make_feasible(problem_.example(i), row);
+            for (Index m = 0; m < k; ++m) changes[i * k + m] = row[m] - problem_.beta().at(m, i);
+        }
+        if (free_bias_) problem_.set_bias({problem_.bias().weight, result.bias});
+        const bool whole = problem_.change_rows(all, changes);
+        if (!whole || !(free_bias_ || problem_.objectives().dual > dual)) problem_.restore(saved);
+    }
+
+    Decomposition<Loss, Real>& problem_;
+    GramStore<Real>& store_;
+    const Blas& blas_;
+    Control& control_;
+    double unit_;
+    bool free_bias_;
+    TakeoverSettings settings_;
+    double gap_;
+    Index times_ = 0;
+};
+
+}  // namespace polymargin

@@ -1,0 +1,265 @@
+#include "solver/interior_point.hpp"
+
+#include "check.hpp"
+#include "fixtures.hpp"
+#include "plain_blas.hpp"
+#include "plain_losses.hpp"
+#include "problem/crammer_singer.hpp"
+#include "problem/weston_watkins.hpp"
+
+using namespace polymargin;
+using fixtures::Matrix;
+using fixtures::Random;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The matrix of a kernel, stored in some precision, and a pool to work with.
+template <class Real>
+struct Kernel {
+    std::vector<Real> values;
+    ThreadPool pool;
+    Control control;
+    KernelProduct<Real> product;
+
+    Kernel(const Matrix& gram, double weight, int threads = 1)
+        : values(gram.values.begin(), gram.values.end()),
+          pool(threads),
+          product(rows_of(gram.rows), weight, pool, control) {}
+
+    [[nodiscard]] std::vector<const Real*> rows_of(Index n) const {
+        std::vector<const Real*> rows;
+        for (Index i = 0; i < n; ++i) rows.push_back(values.data() + i * n);
+        return rows;
+    }
+};
+
+Plane random_plane(Index classes, Index n, Random& random) {
+    Plane plane(classes, n);
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < n; ++i) plane.at(m, i) = random.normal();
+    }
+    return plane;
+}
+
+Matrix random_gram(Index n, std::uint64_t seed) {
+    Random random(seed);
+    const Matrix x = fixtures::blobs(1, n, 3, 0.0, random);
+    return fixtures::plain_gram({.type = KernelType::rbf, .gamma = 0.4}, x, fixtures::identity(n));
+}
+
+template <class Real>
+void check_products(Index n, Index classes, double weight) {
+    const Matrix gram = random_gram(n, 311);
+    const Kernel<Real> kernel(gram, weight, 2);
+    Random random(312);
+    const Plane x = random_plane(classes, n, random);
+    Plane out = random_plane(classes, n, random);
+    kernel.product.apply(x.view(), out.view());
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < n; ++i) {
+            double sum = 0.0;
+            for (Index j = 0; j < n; ++j) sum += kernel.product.value(i, j) * x.at(m, j);
+            CHECK_CLOSE(out.at(m, i), sum, 1e-12 * static_cast<double>(n));
+        }
+    }
+}
+
+/// Overlapping classes with costs that differ, some of them zero.
+struct Data {
+    Matrix gram;
+    std::vector<Index> labels;
+    std::vector<double> cost_bounds;
+    Index classes;
+
+    Data(Index k, Index per_class, double C, std::uint64_t seed) : gram(0, 0), classes(k) {
+        Random random(seed);
+        const Matrix x = fixtures::blobs(k, per_class, 4, 0.5, random);
+        gram = fixtures::plain_gram({.type = KernelType::rbf, .gamma = 0.2}, x, fixtures::identity(x.rows));
+        for (Index i = 0; i < x.rows; ++i) {
+            labels.push_back(i / per_class);
+            cost_bounds.push_back(i % 17 == 3 ? 0.0 : C * random.uniform(0.5, 1.5));
+        }
+    }
+    [[nodiscard]] Index size() const { return gram.rows; }
+};
+
+/// Limits of both kinds: the sum of the two largest shortfalls of the margin 1.5.
+struct TwoWorst {
+    static OwnOffset offsets(Index label) { return {.label = label, .own = -1.5, .others = 0.0}; }
+    static RowLimits row_limits(double cost_bound) { return {.largest = cost_bound, .most = 2 * cost_bound}; }
+};
+
+template <class Loss>
+InteriorPointProblem problem_of(const Loss& loss, const Data& data, bool free_bias) {
+    InteriorPointProblem problem{data.labels, {}, Plane(data.classes, data.size()), free_bias, 1.0};
+    for (Index i = 0; i < data.size(); ++i) {
+        const Index y = data.labels[i];
+        const auto offsets = loss.offsets(y);
+        for (Index m = 0; m < data.classes; ++m) problem.slopes.at(m, i) = m == y ? 0.0 : offsets[y] - offsets[m];
+        problem.limits.push_back(loss.row_limits(data.cost_bounds[i]));
+    }
+    return problem;
+}
+
+struct Outcome {
+    InteriorPointResult result;
+    plain::Machine machine;
+};
+
+template <class Real, class Loss>
+Outcome solve(const Loss& loss, const Data& data, double weight, bool free_bias, double gap, int threads = 1) {
+    const Kernel<Real> kernel(data.gram, free_bias ? InteriorPointSettings{}.free_weight : weight, threads);
+    ThreadPool pool(threads);
+    InteriorPoint<Real> method(problem_of(loss, data, free_bias), kernel.product, pool, plain::blas(), kernel.control);
+    Outcome outcome{method.run(gap), {data.classes, {}, weight, {}}};
+    for (Index i = 0; i < data.size(); ++i) {
+        for (Index m = 0; m < data.classes; ++m) outcome.machine.rows.push_back(method.rows().at(m, i));
+    }
+    if (free_bias) outcome.machine.shift = outcome.result.bias;
+    return outcome;
+}
+
+template <class Visit>
+void for_losses(Visit&& visit) {
+    visit(WestonWatkins(), plain::weston_watkins());
+    visit(CrammerSinger(), plain::crammer_singer());
+    visit(TwoWorst(), plain::Loss{.margin = 1.5, .largest = 1.0, .most = 2.0});
+}
+
+/// What rounding does to a row may take it out of its limits by as much.
+void make_feasible(const plain::Loss& loss, const Data& data, plain::Machine& machine) {
+    for (Index i = 0; i < data.size(); ++i) {
+        const auto row = std::span(machine.rows).subspan(i * data.classes, data.classes);
+        const double most = plain::Loss::times(loss.most, data.cost_bounds[i]);
+        CHECK(row[data.labels[i]] <= most * (1.0 + 1e-12));
+        row[data.labels[i]] = std::min(row[data.labels[i]], most);
+    }
+}
+
+}  // namespace
+
+TEST(products_of_a_kernel_with_all_classes) {
+    for (const Index n : {1, 7, 64, 300}) {
+        for (const Index classes : {1, 2, 5, 6, 7, 13}) {
+            check_products<float>(n, classes, 0.0);
+            check_products<double>(n, classes, 0.7);
+        }
+    }
+}
+
+TEST(products_are_the_same_for_any_number_of_threads) {
+    const Matrix gram = random_gram(600, 313);
+    Random random(314);
+    const Plane x = random_plane(7, 600, random);
+    Plane one(7, 600), many(7, 600);
+    const Kernel<float> alone(gram, 1.0, 1), together(gram, 1.0, 4);
+    alone.product.apply(x.view(), one.view());
+    together.product.apply(x.view(), many.view());
+    for (Index m = 0; m < 7; ++m) CHECK(std::equal(one.view().row(m), one.view().row(m) + 600, many.view().row(m)));
+}
+
+TEST(systematic_samples_stand_for_all) {
+    Random random(315);
+    std::vector<double> values(500);
+    for (double& v : values) v = std::exp(3.0 * random.normal());
+    for (const Index most : {20, 100, 400}) {
+        const auto sample = draw_systematically(values, most, 0.0);
+        CHECK(std::abs(std::ssize(sample.rows) - most) <= 1);
+        CHECK(std::ranges::is_sorted(sample.rows));
+        double roots = 0.0, drawn = 0.0;
+        for (const double v : values) roots += std::sqrt(v);
+        for (std::size_t s = 0; s < sample.rows.size(); ++s) {
+            CHECK(sample.weights[s] >= 1.0);
+            drawn += sample.weights[s] * std::sqrt(values[sample.rows[s]]);
+        }
+        CHECK_CLOSE(drawn, roots, 2.0 * roots / static_cast<double>(most));
+    }
+    const auto all = draw_systematically(values, 500, 1.0);
+    CHECK(std::ssize(all.rows) == std::ranges::count_if(values, [](double v) { return v > 1.0; }));
+    CHECK(std::ranges::all_of(all.weights, [](double w) { return w == 1.0; }));
+}
+
+TEST(a_sample_of_all_rows_is_the_inverse) {
+    const Index n = 80, classes = 3;
+    const Kernel<double> kernel(random_gram(n, 316), 0.5);
+    ThreadPool pool(2);
+    const Blas blas = plain::blas();
+    Random random(317);
+    Plane diagonal = random_plane(classes, n, random), less(classes, n), kx(classes, n), kr(classes, n);
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < n; ++i) diagonal.at(m, i) = std::exp(2.0 * diagonal.at(m, i));
+    }
+    SampledInverse<double> inverse(kernel.product, classes, pool, blas);
+    CHECK(inverse.factor(diagonal.view(), n, 0.0, kernel.control));
+    const Plane r = random_plane(classes, n, random);
+    kernel.product.apply(r.view(), kr.view());
+    inverse.apply(kr.view(), less.view());
+    Plane x(classes, n);
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < n; ++i) x.at(m, i) = r.at(m, i) - less.at(m, i);
+    }
+    kernel.product.apply(x.view(), kx.view());
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < n; ++i) {
+            CHECK_CLOSE(x.at(m, i) + diagonal.at(m, i) * kx.at(m, i), r.at(m, i), 1e-8 * (1.0 + diagonal.at(m, i)));
+        }
+    }
+}
+
+TEST(interior_points_reach_the_optimum) {
+    for (const double C : {0.01, 1.0, 100.0, 1e4}) {
+        const Data data(4, 25, C, 318);
+        for_losses([&](const auto& loss, const plain::Loss& plain_loss) {
+            for (const double weight : {0.0, 1.0}) {
+                auto outcome = solve<double>(loss, data, weight, false, 1e-6);
+                CHECK(outcome.result.status == Status::converged && outcome.result.gap <= 1e-6);
+                CHECK(outcome.result.steps <= 60);
+                make_feasible(plain_loss, data, outcome.machine);
+                const auto w =
+                    plain::evaluate(plain_loss, data.gram, data.labels, data.cost_bounds, outcome.machine);
+                // The rows are rounded to their limits: the dual says how near the optimum they still are.
+                CHECK_CLOSE(w.dual, outcome.result.dual, 1e-4 * std::abs(w.dual));
+                CHECK(w.dual <= outcome.result.primal * (1.0 + 1e-9));
+            }
+        });
+    }
+}
+
+TEST(interior_points_with_a_free_bias_balance_the_columns) {
+    for (const double C : {1.0, 100.0}) {
+        const Data data(3, 30, C, 319);
+        for_losses([&](const auto& loss, const plain::Loss&) {
+            const auto outcome = solve<double>(loss, data, 0.0, true, 1e-6);
+            CHECK(outcome.result.status == Status::converged);
+            double size = 0.0;
+            for (const double b : outcome.machine.rows) size += std::abs(b);
+            for (const double sum : outcome.machine.column_sums()) CHECK_CLOSE(sum, 0.0, 1e-3 * size);
+            const double bias = std::accumulate(outcome.result.bias.begin(), outcome.result.bias.end(), 0.0);
+            CHECK_CLOSE(bias, 0.0, 1e-6);
+        });
+    }
+}
+
+TEST(interior_points_do_not_depend_on_the_threads) {
+    const Data data(3, 120, 10.0, 320);
+    for_losses([&](const auto& loss, const plain::Loss&) {
+        for (const bool free_bias : {false, true}) {
+            const auto alone = solve<float>(loss, data, 0.0, free_bias, 1e-4);
+            const auto together = solve<float>(loss, data, 0.0, free_bias, 1e-4, 3);
+            CHECK(alone.machine.rows == together.machine.rows && alone.result.bias == together.result.bias);
+            CHECK(alone.result.products == together.result.products);
+        }
+    });
+}
+
+TEST(interior_points_stop_when_asked) {
+    const Data data(3, 40, 10.0, 321);
+    Kernel<double> kernel(data.gram, 0.0);
+    kernel.control.cancel();
+    InteriorPoint<double> method(problem_of(CrammerSinger(), data, false), kernel.product, kernel.pool, plain::blas(),
+                                 kernel.control);
+    const auto result = method.run(1e-6);
+    CHECK(result.status == Status::stopped && result.gap == kInfinity);
+}
