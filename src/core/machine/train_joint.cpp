@@ -136,8 +136,7 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     JointSolver<Loss, Real> solver(problem, store, blas, control, unit, free_bias, request.takeover);
     const auto solve = [&](double tolerance) {
         if (!free_bias) return solver.run(tolerance);
-        FreeBias<Loss, Real> free(problem, unit, request.free_bias,
-                                  [&](double wanted) { return solver.run(wanted); });
+        FreeBias<Loss, Real> free(problem, unit, request.free_bias, [&](double wanted) { return solver.run(wanted); });
         const Status status = free.run(tolerance, start.bias);
         start.bias = problem.bias().shift;
         bias_steps += free.steps();

@@ -184,9 +184,10 @@ struct RowLimits {
 
 /// Losses whose feasible rows are those of such limits: `a = -B` of the wrong classes within them, and `B_y = sum a`.
 template <class Loss>
-concept LimitedLoss = RowLoss<Loss> && Loss::kRowsSumToZero && !Loss::kConjugate && requires(const Loss& loss, double c) {
-    { loss.row_limits(c) } -> std::same_as<RowLimits>;
-};
+concept LimitedLoss =
+    RowLoss<Loss> && Loss::kRowsSumToZero && !Loss::kConjugate && requires(const Loss& loss, double c) {
+        { loss.row_limits(c) } -> std::same_as<RowLimits>;
+    };
 
 /// The exact step for such a feasible set, by Newton's method on t with a bracket: expected O(k), exact because the
 /// function is piecewise linear. False if the minimum does not exist (curvature 0 and no limit).

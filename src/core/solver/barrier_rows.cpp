@@ -90,7 +90,9 @@ void BarrierRows::centre(const Plane& scores, double mu) {
     });
 }
 
-double BarrierRows::complementarity() const { return complementarity_after(0.0); }
+double BarrierRows::complementarity() const {
+    return complementarity_after(0.0);
+}
 
 double BarrierRows::complementarity_after(double step) const {
     return sum_of_strips(pool_, size(), [&](Index begin, Index end) {

@@ -129,13 +129,13 @@ class BarrierRows {
     Plane slopes_;
     ThreadPool& pool_;
     Index classes_;
-    std::vector<char> open_;      // rows that have room
-    bool each_, together_;        // which limits there are
+    std::vector<char> open_;  // rows that have room
+    bool each_, together_;    // which limits there are
     double products_ = 0.0;
-    Plane a_, z_, above_, w_;     // above: L - a
+    Plane a_, z_, above_, w_;  // above: L - a
     std::vector<double> slack_, u_;
-    Plane inverse_;               // 1 / (z / a + w / (L - a)), 0 where there is no variable
-    std::vector<double> damping_; // of the sum: A - sum a over u, plus the sum of the row of inverse_
+    Plane inverse_;                // 1 / (z / a + w / (L - a)), 0 where there is no variable
+    std::vector<double> damping_;  // of the sum: A - sum a over u, plus the sum of the row of inverse_
     Plane da_, dz_, dw_;
     std::vector<double> dsum_, du_;
 };

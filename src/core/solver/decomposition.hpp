@@ -149,7 +149,8 @@ class Decomposition {
     [[nodiscard]] std::vector<Index> active() const;
     [[nodiscard]] bool shrinking_pays(std::span<const Index> active, double tolerance) const;
     /// Solve for these examples alone; false if that led nowhere.
-    [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps, double most_work);
+    [[nodiscard]] bool solve_active(std::span<const Index> active, double tolerance, Index most_steps,
+                                    double most_work);
     /// Copy the state of some examples of a larger problem.
     void adopt(const Decomposition& from, std::span<const Index> members);
     [[nodiscard]] bool at_vertex(Index i) const;

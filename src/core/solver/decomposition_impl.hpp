@@ -319,9 +319,8 @@ Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps, double
             const auto members = active();
             shrunk = shrinking_pays(members, tolerance);
             if (shrunk) {
-                shrinking_ =
-                    solve_active(members, std::max(tolerance, settings_.shrunk_share * violation_), last - iterations_,
-                                 last_work - work());
+                shrinking_ = solve_active(members, std::max(tolerance, settings_.shrunk_share * violation_),
+                                          last - iterations_, last_work - work());
                 continue;
             }
         }

@@ -25,8 +25,8 @@ struct InteriorPointSettings {
     /// few products take the same; and how that changes when what its use takes is less, or more, than so many times
     /// what it took.
     double sample = 3.0, more = 1.35, fewer = 0.75, least_share = 0.7, most_share = 3.0;
-    double factor_worth = 2.0;  ///< of an operation of a factorisation, in those of a product
-    double negligible = 0.3;    ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
+    double factor_worth = 2.0;   ///< of an operation of a factorisation, in those of a product
+    double negligible = 0.3;     ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
     double free_weight = 100.0;  ///< of a free bias while it is sought, in units of a kernel value
 };
 
@@ -34,17 +34,17 @@ struct InteriorPointSettings {
 struct InteriorPointProblem {
     std::span<const Index> labels;
     std::vector<RowLimits> limits;
-    Plane slopes;        ///< `o_y - o_m`, what offsets add to the gradient of `a_m = -B_m`
-    bool free_bias;      ///< then the columns sum to zero
-    double unit;         ///< a kernel value
+    Plane slopes;    ///< `o_y - o_m`, what offsets add to the gradient of `a_m = -B_m`
+    bool free_bias;  ///< then the columns sum to zero
+    double unit;     ///< a kernel value
 };
 
 struct InteriorPointResult {
     Status status = Status::converged;
     double primal = std::numeric_limits<double>::infinity(), dual = -primal;  ///< the best of each
     double gap = primal;                                                      ///< relative
-    Index steps = 0, products = 0;                         ///< steps; products of the kernel with all classes
-    std::vector<double> bias;                              ///< of each class, if it is free
+    Index steps = 0, products = 0;  ///< steps; products of the kernel with all classes
+    std::vector<double> bias;       ///< of each class, if it is free
 };
 
 /// A primal-dual interior-point method for
@@ -118,7 +118,7 @@ class InteriorPoint {
     BarrierRows barrier_;
     SampledInverse<Real> inverse_;
     Index sample_;
-    Plane v_, s_, b_, kb_;                                // V, S = K V + shift, B = P a, K B
+    Plane v_, s_, b_, kb_;                              // V, S = K V + shift, B = P a, K B
     Plane x_, kx_, r_, kr_, p_, kp_, z_, kz_, y_, ky_;  // of the linear system, and their products with K
     Plane diagonal_, best_rows_;
     std::vector<double> shift_, extra_;  // of the scores, and what a full step adds to it

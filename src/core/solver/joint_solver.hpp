@@ -73,7 +73,8 @@ class JointSolver {
   private:
     [[nodiscard]] bool can_take_over() const {
         const Index n = problem_.size(), k = problem_.classes();
-        return LimitedLoss<Loss> && k > 1 && store_.whole() && InteriorPoint<Real>::bytes(n, k) <= store_.unused_bytes();
+        return LimitedLoss<Loss> && k > 1 && store_.whole() &&
+               InteriorPoint<Real>::bytes(n, k) <= store_.unused_bytes();
     }
     [[nodiscard]] double expected() const {
         const auto n = static_cast<double>(problem_.size());
@@ -109,8 +110,8 @@ class JointSolver {
 
     void take_over() {
         const Index n = problem_.size(), k = problem_.classes();
-        InteriorPointProblem request{.labels = problem_.labels(), .limits = {}, .slopes = Plane(k, n),
-                                     .free_bias = free_bias_, .unit = unit_};
+        InteriorPointProblem request{
+            .labels = problem_.labels(), .limits = {}, .slopes = Plane(k, n), .free_bias = free_bias_, .unit = unit_};
         const double largest = room();
         for (Index i = 0; i < n; ++i) {
             const Index y = problem_.example(i).label;
@@ -118,14 +119,13 @@ class JointSolver {
             for (Index m = 0; m < k; ++m) request.slopes.at(m, i) = m == y ? 0.0 : offsets[y] - offsets[m];
             request.limits.push_back(limits_of(i, largest));
         }
-        const double weight =
-            free_bias_ ? settings_.interior_point.free_weight * unit_ : problem_.bias().weight;
+        const double weight = free_bias_ ? settings_.interior_point.free_weight * unit_ : problem_.bias().weight;
         const KernelProduct<Real> kernel(problem_.kernel_rows(), weight, store_.pool(), control_);
         InteriorPoint<Real> method(std::move(request), kernel, store_.pool(), blas_, control_,
                                    settings_.interior_point);
         const auto result = method.run(gap_);
-        // Asked again it would end at the same point, unless that is what it was asked for; and how near a proximal step
-        // on a free bias is cannot be told from its objectives.
+        // Asked again it would end at the same point, unless that is what it was asked for; and how near a proximal
+        // step on a free bias is cannot be told from its objectives.
         times_ = free_bias_ || result.status != Status::converged ? settings_.most : times_ + 1;
         gap_ *= settings_.finer;
         adopt(method.rows(), result);

@@ -82,8 +82,7 @@ SampledInverse<Real>::SampledInverse(const KernelProduct<Real>& kernel, Index cl
 template <class Real>
 bool SampledInverse<Real>::factor_class(const double* diagonal, Index most, double negligible,
                                         ClassFactor& made) const {
-    const auto sample =
-        draw_systematically({diagonal, static_cast<std::size_t>(kernel_.size())}, most, negligible);
+    const auto sample = draw_systematically({diagonal, static_cast<std::size_t>(kernel_.size())}, most, negligible);
     made.rows = sample.rows;
     const Index q = std::ssize(made.rows);
     made.roots.resize(q);

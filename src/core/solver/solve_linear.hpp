@@ -99,6 +99,7 @@ class LinearSolver {
     /// and the mean over all directions. (On word counts, whose lengths are very different, the largest of them
     /// stalls.)
     void find_norms() {
+        if (!free_ || tools_.control.stop_requested()) return;  // rows may not have been read
         const auto count = static_cast<double>(std::max<Index>(1, rows_.size()));
         std::vector<double> mean(rows_.features(), 0.0);
         for (Index i = 0; i < rows_.size(); ++i) {

@@ -217,8 +217,7 @@ TEST(interior_points_reach_the_optimum) {
                 CHECK(outcome.result.status == Status::converged && outcome.result.gap <= 1e-6);
                 CHECK(outcome.result.steps <= 60);
                 make_feasible(plain_loss, data, outcome.machine);
-                const auto w =
-                    plain::evaluate(plain_loss, data.gram, data.labels, data.cost_bounds, outcome.machine);
+                const auto w = plain::evaluate(plain_loss, data.gram, data.labels, data.cost_bounds, outcome.machine);
                 // The rows are rounded to their limits: the dual says how near the optimum they still are.
                 CHECK_CLOSE(w.dual, outcome.result.dual, 1e-4 * std::abs(w.dual));
                 CHECK(w.dual <= outcome.result.primal * (1.0 + 1e-9));
