@@ -19,6 +19,12 @@ double dot_of(const double* a, const double* b, Index count) {
     return std::accumulate(sums, sums + lanes, 0.0);
 }
 
+Index largest_sample(Index bytes, Index classes, const InteriorPointSettings& settings) {
+    const double rows =
+        std::sqrt(static_cast<double>(bytes) / static_cast<double>(sizeof(double)) / static_cast<double>(classes));
+    return std::clamp(static_cast<Index>(rows), Index{1}, settings.most_sample);
+}
+
 double sum_of(const Plane& x, Index m, Index n) {
     const double* row = x.view().row(m);
     return std::accumulate(row, row + n, 0.0);
@@ -28,7 +34,7 @@ double sum_of(const Plane& x, Index m, Index n) {
 
 template <class Real>
 InteriorPoint<Real>::InteriorPoint(InteriorPointProblem problem, const KernelProduct<Real>& kernel, ThreadPool& pool,
-                                   const Blas& blas, const Control& control, const InteriorPointSettings& settings)
+                                   const Blas& blas, Control& control, const InteriorPointSettings& settings)
     : kernel_(kernel),
       pool_(pool),
       control_(control),
@@ -40,7 +46,8 @@ InteriorPoint<Real>::InteriorPoint(InteriorPointProblem problem, const KernelPro
       mu_(settings.start * largest_product(problem)),
       barrier_(problem.labels, std::move(problem.limits), std::move(problem.slopes), pool),
       inverse_(kernel, k_, pool, blas),
-      sample_(static_cast<Index>(settings.sample * std::cbrt(static_cast<double>(n_) * static_cast<double>(n_)))),
+      most_sample_(largest_sample(problem.most_bytes, k_, settings)),
+      sample_(std::min(most_sample_, static_cast<Index>(settings.sample * std::cbrt(static_cast<double>(n_ * n_))))),
       v_(k_, n_),
       s_(k_, n_),
       b_(k_, n_),
@@ -202,7 +209,7 @@ void InteriorPoint<Real>::choose_sample(Index iterations) {
     const double use = static_cast<double>(iterations) * (2.0 * product + inverse_.apply_cost());
     const double made = settings_.factor_worth * inverse_.factor_cost();
     if (use > settings_.most_share * made && inverse_.live() > sample_) {
-        sample_ = static_cast<Index>(settings_.more * static_cast<double>(sample_));
+        sample_ = std::min(most_sample_, static_cast<Index>(settings_.more * static_cast<double>(sample_)));
     } else if (use < settings_.least_share * made) {
         sample_ = static_cast<Index>(settings_.fewer * static_cast<double>(sample_));
     }
@@ -260,6 +267,9 @@ InteriorPointResult InteriorPoint<Real>::run(double gap) {
             for (Index m = 0; m < k_; ++m) result_.bias[m] += extra_[m];
         }
         result_.gap = relative_gap(result_.primal, result_.dual);
+        Progress progress = control_.progress();
+        progress.gap = result_.gap;
+        control_.report(progress);
         if (result_.gap <= gap) return ended(Status::converged);
         if (result_.steps - last_gain >= settings_.patience || !step()) break;
     }

@@ -25,6 +25,7 @@ struct InteriorPointSettings {
     /// few products take the same; and how that changes when what its use takes is less, or more, than so many times
     /// what it took.
     double sample = 3.0, more = 1.35, fewer = 0.75, least_share = 0.7, most_share = 3.0;
+    Index most_sample = 1536;    ///< a factorisation that takes much longer would keep a stop waiting
     double factor_worth = 2.0;   ///< of an operation of a factorisation, in those of a product
     double negligible = 0.3;     ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
     double free_weight = 100.0;  ///< of a free bias while it is sought, in units of a kernel value
@@ -34,9 +35,10 @@ struct InteriorPointSettings {
 struct InteriorPointProblem {
     std::span<const Index> labels;
     std::vector<RowLimits> limits;
-    Plane slopes;    ///< `o_y - o_m`, what offsets add to the gradient of `a_m = -B_m`
-    bool free_bias;  ///< then the columns sum to zero
-    double unit;     ///< a kernel value
+    Plane slopes;      ///< `o_y - o_m`, what offsets add to the gradient of `a_m = -B_m`
+    bool free_bias;    ///< then the columns sum to zero
+    double unit;       ///< a kernel value
+    Index most_bytes;  ///< of the preconditioner
 };
 
 struct InteriorPointResult {
@@ -63,7 +65,7 @@ struct InteriorPointResult {
 /// those of feasible points. The system is solved by conjugate gradients in the inner product `tr(X'KY)`, in which its
 /// matrix is self-adjoint; products with K are kept with every vector. `SampledInverse` preconditions; for what couples
 /// the classes, vectors are centred over them, as the rows of the solution are. A step is predictor and corrector
-/// (Mehrotra), the corrector's system started from the predictor's solution.
+/// (Mehrotra, SIAM Journal on Optimization 2, 1992), the corrector's system started from the predictor's solution.
 ///
 /// A free bias is found by proximal steps, one with each step of the method: the kernel has a large `weight` added, and
 /// the scores a shift, to which the bias of the last step goes.
@@ -71,7 +73,7 @@ template <class Real>
 class InteriorPoint {
   public:
     InteriorPoint(InteriorPointProblem problem, const KernelProduct<Real>& kernel, ThreadPool& pool, const Blas& blas,
-                  const Control& control, const InteriorPointSettings& settings = {});
+                  Control& control, const InteriorPointSettings& settings = {});
 
     /// Go on until the relative gap is at most `gap`.
     InteriorPointResult run(double gap);
@@ -80,6 +82,10 @@ class InteriorPoint {
 
     /// Memory for so many examples and classes, beside that of the preconditioner.
     [[nodiscard]] static Index bytes(Index n, Index classes);
+    /// Of a preconditioner that has so many rows of a class.
+    [[nodiscard]] static Index sample_bytes(Index rows, Index classes) {
+        return rows * rows * classes * static_cast<Index>(sizeof(double));
+    }
 
   private:
     struct Objectives {
@@ -110,14 +116,14 @@ class InteriorPoint {
 
     const KernelProduct<Real>& kernel_;
     ThreadPool& pool_;
-    const Control& control_;
+    Control& control_;
     InteriorPointSettings settings_;
     Index n_, k_;
     bool free_bias_;
     double negligible_, mu_;
     BarrierRows barrier_;
     SampledInverse<Real> inverse_;
-    Index sample_;
+    Index most_sample_, sample_;
     Plane v_, s_, b_, kb_;                              // V, S = K V + shift, B = P a, K B
     Plane x_, kx_, r_, kr_, p_, kp_, z_, kz_, y_, ky_;  // of the linear system, and their products with K
     Plane diagonal_, best_rows_;

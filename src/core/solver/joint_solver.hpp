@@ -22,6 +22,8 @@ struct TakeoverSettings {
     /// The gap that the method is asked for, and by which factor it is less the next time.
     double gap = 1e-5, finer = 1e-2;
     Index most = 3;  ///< times
+    /// Where the budget does not leave memory for so many rows of each class, the decomposition goes on.
+    Index least_sample = 256;
     /// Of a hard margin: what coefficients have for a limit, in units of the largest so far.
     double room = 100.0;
     InteriorPointSettings interior_point = {};
@@ -76,6 +78,13 @@ class JointSolver {
         return LimitedLoss<Loss> && k > 1 && store_.whole() &&
                InteriorPoint<Real>::bytes(n, k) <= store_.unused_bytes();
     }
+    /// What the budget leaves for the preconditioner, and what it cannot do without.
+    [[nodiscard]] Index memory_for_sample() const {
+        return store_.unused_bytes() - InteriorPoint<Real>::bytes(problem_.size(), problem_.classes());
+    }
+    [[nodiscard]] Index enough(Index n, Index k) const {
+        return InteriorPoint<Real>::sample_bytes(std::min(n, settings_.least_sample), k);
+    }
     [[nodiscard]] double expected() const {
         const auto n = static_cast<double>(problem_.size());
         return settings_.expected * n * n * static_cast<double>(problem_.classes());
@@ -110,8 +119,12 @@ class JointSolver {
 
     void take_over() {
         const Index n = problem_.size(), k = problem_.classes();
-        InteriorPointProblem request{
-            .labels = problem_.labels(), .limits = {}, .slopes = Plane(k, n), .free_bias = free_bias_, .unit = unit_};
+        InteriorPointProblem request{.labels = problem_.labels(),
+                                     .limits = {},
+                                     .slopes = Plane(k, n),
+                                     .free_bias = free_bias_,
+                                     .unit = unit_,
+                                     .most_bytes = memory_for_sample()};
         const double largest = room();
         for (Index i = 0; i < n; ++i) {
             const Index y = problem_.example(i).label;

@@ -14,6 +14,7 @@ using fixtures::Random;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Index kAmple = Index{1} << 30;
 
 /// The matrix of a kernel, stored in some precision, and a pool to work with.
 template <class Real>
@@ -93,7 +94,7 @@ struct TwoWorst {
 
 template <class Loss>
 InteriorPointProblem problem_of(const Loss& loss, const Data& data, bool free_bias) {
-    InteriorPointProblem problem{data.labels, {}, Plane(data.classes, data.size()), free_bias, 1.0};
+    InteriorPointProblem problem{data.labels, {}, Plane(data.classes, data.size()), free_bias, 1.0, kAmple};
     for (Index i = 0; i < data.size(); ++i) {
         const Index y = data.labels[i];
         const auto offsets = loss.offsets(y);
@@ -110,7 +111,7 @@ struct Outcome {
 
 template <class Real, class Loss>
 Outcome solve(const Loss& loss, const Data& data, double weight, bool free_bias, double gap, int threads = 1) {
-    const Kernel<Real> kernel(data.gram, free_bias ? InteriorPointSettings{}.free_weight : weight, threads);
+    Kernel<Real> kernel(data.gram, free_bias ? InteriorPointSettings{}.free_weight : weight, threads);
     ThreadPool pool(threads);
     InteriorPoint<Real> method(problem_of(loss, data, free_bias), kernel.product, pool, plain::blas(), kernel.control);
     Outcome outcome{method.run(gap), {data.classes, {}, weight, {}}};
