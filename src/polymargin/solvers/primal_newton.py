@@ -87,10 +87,12 @@ class TruncatedNewton:
         value, gradient = self._value_and_gradient(point)
         direction = self._direction(point, gradient)
         slope, length = float(gradient @ direction), 1.0
+        if not -slope > np.finfo(float).eps * abs(value):
+            return None  # no value could tell a better point: it would go on for ever
         for _ in range(settings.halvings):
             candidate = point + length * direction
             if self._value_and_gradient(candidate)[0] <= value + settings.sufficient * length * slope:
-                return candidate if slope < 0 else None
+                return candidate
             length /= 2.0
         return None
 
@@ -244,6 +246,7 @@ class _Search:
         if value <= self.primal + abs(self.primal) * np.finfo(float).eps * size:
             self.point, self.primal = point, value
             self.dual = max(self.dual, objective.bound(point))
+            self.visit(point, value, gradient, objective)
 
     def _checked_product(self, point: Floats, direction: Floats) -> Floats:
         self.check()
