@@ -11,44 +11,15 @@
 
 namespace polymargin {
 
-/// The weights of some coefficients, whatever their sums, with the best bias for them.
-template <ShiftableLoss Loss>
-PrimalPoint best_point(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
-                       const Workers& workers) {
-    LinearState state;
-    sum_up(problem, coefficients, state, workers);
-    const Index k = problem.classes, n = std::ssize(problem.order);
-    std::vector<double> offset(k, 0.0), scores(k * n), bias;  // a class after the other
-    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
-        for (Index m = 0; m < k; ++m) offset[m] -= problem.centre[f] * state.weights[f * k + m];
-    }
-    workers.for_parts(n, [&](Range range) {
-        for (Index i = range.begin; i < range.end; ++i) {
-            for (Index m = 0; m < k; ++m) scores[m * n + i] = offset[m];
-            for_entries(problem.data, problem.order[i], [&](Index f, double v) {
-                const double* w = state.weights.data() + f * k;
-                for (Index m = 0; m < k; ++m) scores[m * n + i] += v * w[m];
-            });
-        }
-    });
-    for (Index m = 0; m < k; ++m) {
-        const std::span own(scores.data() + m * n, static_cast<std::size_t>(n));
-        bias.push_back(loss.best_shift(own, problem.labels, problem.cost_bounds, m));
-    }
-    return {std::move(state.weights), std::move(bias)};
-}
-
 /// A linear machine with a free bias, by the method of multipliers around the sequential dual method. After each step
-/// the coefficients are balanced, so that they are a point of the dual. The point of the primal is theirs too; but
-/// where the best bias for any weights is known, it has the weights as they were before that. Coefficients in balance
-/// are near the optimum long after these.
+/// the coefficients are balanced, so that they are a point of the dual, and the gap that counts is theirs.
 template <RowLoss Loss, class Real>
 class LinearFreeBias {
   public:
     LinearFreeBias(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver, const Workers& workers)
         : task_(task), solver_(solver), workers_(workers), progressing_(task.tuning), wanted_(task.tuning.inner_gap) {}
 
-    /// `scale` is the weight that the bias has at first, `shift` where it starts.
+    /// `scale` is the largest squared length of an example, `shift` where b starts.
     LinearSolution run(double scale, std::vector<double> shift) {
         const auto result = solve_by_multipliers(*this, scale, std::move(shift), task_.tuning.multipliers);
         solution_.status = result.status;
@@ -65,12 +36,7 @@ class LinearFreeBias {
     [[nodiscard]] std::vector<double> bias() const { return {solver_.bias().begin(), solver_.bias().end()}; }
     std::optional<Status> judge(const std::vector<double>& shift, double, Status status) {
         solution_.coefficients = balanced<Loss>(task_.problem, solver_.coefficients());
-        std::optional<PrimalPoint> point;
-        if constexpr (ShiftableLoss<Loss>) {
-            point = best_point(task_.loss, task_.problem, solver_.coefficients(), workers_);
-        }
-        solution_.state = evaluate(task_.loss, task_.problem, solution_.coefficients, 0.0, shift, workers_,
-                                   point ? &*point : nullptr);
+        solution_.state = evaluate(task_.loss, task_.problem, solution_.coefficients, 0.0, shift, workers_);
         const double gap = solution_.state.gap();
         if (status != Status::converged || gap <= task_.gap) return status;
         if (!progressing_(gap)) return Status::precision;
@@ -78,7 +44,7 @@ class LinearFreeBias {
         sum_up(task_.problem, solver_.coefficients(), state, workers_);
         solver_.set_weights(state.weights);
         const LinearSettings& tuning = task_.tuning;
-        wanted_ = std::min(wanted_, std::max(tuning.inner_share * gap, tuning.last_share * task_.gap));
+        wanted_ = std::min(wanted_, tuning.inner_share * gap);
         if (gap > 0.5 * best_) wanted_ = std::max(tuning.inner_finer * wanted_, tuning.finest_inner_gap);
         best_ = std::min(best_, gap);
         return std::nullopt;

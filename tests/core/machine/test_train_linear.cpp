@@ -51,27 +51,6 @@ double gap_of(double primal, double dual) {
     return scale > 0.0 ? (primal - dual) / scale : 0.0;
 }
 
-/// Whether the weights may be others than those of the coefficients: where the best bias for any weights is known they
-/// are taken before the coefficients are balanced.
-bool has_own_weights(const LinearRequest& request) {
-    return request.bias == BiasKind::free && std::holds_alternative<OneVsRest>(request.loss);
-}
-
-/// The primal objective of one against all at the weights and the bias of a report.
-double primal_of_weights(const LinearProblem& problem, const LinearReport& report) {
-    const Index k = problem.classes;
-    double primal = 0.0;
-    for (const double w : report.weights) primal += w * w / 2;
-    for (Index i = 0; i < problem.size(); ++i) {
-        std::vector<double> scores = report.intercept;
-        for (Index f = 0; f < problem.x.columns; ++f) {
-            for (Index m = 0; m < k; ++m) scores[m] += problem.x.at(problem.order[i], f) * report.weights[f * k + m];
-        }
-        primal += problem.cost_bounds[i] * plain::OneVsRest{}.loss(scores, problem.labels[i]);
-    }
-    return primal;
-}
-
 /// The report as a machine whose scores are those that the caller computes; checks what does not take a solution.
 plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& request, const LinearReport& report) {
     const Index k = problem.classes, n = problem.size();
@@ -100,7 +79,7 @@ plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& req
     }
     const Matrix weights = problem.weights(machine.rows);
     CHECK(report.weights.size() == weights.values.size());
-    for (std::size_t e = 0; !has_own_weights(request) && e < weights.values.size(); ++e) {
+    for (std::size_t e = 0; e < weights.values.size(); ++e) {
         CHECK_CLOSE(report.weights[e], weights.values[e], 1e-12 * std::max(1.0, size));
     }
     return machine;
@@ -110,12 +89,11 @@ plain::Machine machine_of(const LinearProblem& problem, const LinearRequest& req
 plain::Evaluation check_honest(const LinearProblem& problem, const Matrix& gram, const LinearRequest& request,
                                const LinearReport& report) {
     const auto machine = machine_of(problem, request, report);
-    auto w = std::visit(
+    const auto w = std::visit(
         [&](const auto& loss) {
             return plain::evaluate(fixtures::plain_of(loss), gram, problem.labels, problem.cost_bounds, machine);
         },
         request.loss);
-    if (has_own_weights(request)) w.primal = primal_of_weights(problem, report);
     const double allowed = 1e-11 * (std::abs(w.primal) + std::abs(w.dual)) + 1e-14 * w.bound_total;
     CHECK_CLOSE(report.objectives.primal, w.primal, allowed);
     CHECK_CLOSE(report.objectives.dual, w.dual, allowed);
