@@ -86,7 +86,10 @@ def test_a_smaller_tolerance_gives_a_smaller_gap(Machine):
     assert exact.duality_gap_ < 1e-6
     assert exact.duality_gap_ <= loose.duality_gap_ + 1e-12
     assert loose.dual_objective_ <= exact.dual_objective_ * (1 + 1e-6)
-    assert np.sum(loose.n_iter_) < np.sum(exact.n_iter_)
+    if Machine is LinearProgramSVC:  # it ends at a vertex, whatever the tolerance
+        assert loose.n_iter_ <= exact.n_iter_
+    else:
+        assert np.sum(loose.n_iter_) < np.sum(exact.n_iter_)
 
 
 @pytest.mark.parametrize("Machine", [OneVsOneSVC, OneVsRestSVC])

@@ -59,7 +59,7 @@ def a_name(kernel):
 def test_every_order_of_kernels(kernels):
     X, y = data()
     grid = {"kernel": list(kernels), "gamma": WIDTHS, "C": [1.0, 4.0]}
-    assert_scores_of_plain_search(OneVsRestSVC(tol=1e-6), grid, X, y)
+    assert_scores_of_plain_search(OneVsRestSVC(tol=1e-9), grid, X, y)
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])

@@ -36,16 +36,13 @@ JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<
     return report;
 }
 
-/// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first, if there
-/// is something to polish.
+/// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first.
 template <class Loss, class Real>
 void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance,
             const PolishSettings& settings) {
-    JointPolisher<Loss, Real> polisher(problem, blas, free_bias, settings);
-    if (!polisher.worthwhile()) return;
     const Index steps = settings.more_steps * problem.iterations() + settings.few_steps;
     if (!free_bias) problem.run(settings.tolerance_share * tolerance, steps, settings.more_work * problem.work());
-    polisher.run();
+    JointPolisher<Loss, Real>(problem, blas, free_bias, settings).run();
 }
 
 /// Go on, by `solve(tolerance)`, until the gap is what was asked for.
@@ -133,7 +130,9 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     Index bias_steps = 0;
     bool balanced = true;
     const double unit = std::abs(store.engine().kernel().diagonal(points.max_norm()));
-    JointSolver<Loss, Real> solver(problem, store, blas, control, unit, free_bias, request.takeover);
+    TakeoverSettings takeover = request.takeover;
+    if (settings.max_iterations >= 0) takeover.most = 0;  // as above: steps are what is to be seen
+    JointSolver<Loss, Real> solver(problem, store, blas, control, unit, free_bias, takeover);
     const auto solve = [&](double tolerance) {
         if (!free_bias) return solver.run(tolerance);
         FreeBias<Loss, Real> free(problem, unit, request.free_bias, [&](double wanted) { return solver.run(wanted); });

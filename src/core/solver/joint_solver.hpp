@@ -75,7 +75,7 @@ class JointSolver {
   private:
     [[nodiscard]] bool can_take_over() const {
         const Index n = problem_.size(), k = problem_.classes();
-        return LimitedLoss<Loss> && k > 1 && store_.whole() &&
+        return settings_.most > 0 && LimitedLoss<Loss> && k > 1 && store_.whole() &&
                InteriorPoint<Real>::bytes(n, k) <= store_.unused_bytes();
     }
     /// What the budget leaves for the preconditioner, and what it cannot do without.

@@ -40,9 +40,6 @@ class JointPolisher {
                   const PolishSettings& settings = {})
         : problem_(problem), blas_(blas), free_bias_(free_bias), settings_(settings) {}
 
-    /// Whether the free directions are few enough; they are seldom fewer in the end.
-    [[nodiscard]] bool worthwhile() const { return std::ssize(free_directions()) <= settings_.max_free; }
-
     void run() {
         const double before = problem_.violation();
         const auto saved = problem_.snapshot();
