@@ -74,12 +74,12 @@ def subsets(n, rng):
     yield from (rng.choice(n, size=size, replace=False) for size in (2, 3, 5, 8, 13, 31, 64, 100) if size < n)
 
 
-def assert_alone_as_among_others(machine, rows):
+def assert_alone_as_among_others(machine, rows, accuracy=1e-9):
     n = rows.shape[0]
     labels, scores = machine.predict(rows), machine.decision_function(rows)
     for some in subsets(n, np.random.default_rng(2)):
         np.testing.assert_array_equal(machine.predict(rows[some]), labels[some])
-        np.testing.assert_allclose(machine.decision_function(rows[some]), scores[some], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(machine.decision_function(rows[some]), scores[some], rtol=accuracy, atol=accuracy)
         if hasattr(machine, "predict_proba"):
             np.testing.assert_allclose(machine.predict_proba(rows[some]).sum(axis=1), 1.0)
 
@@ -103,7 +103,7 @@ def test_tied_sparse_rows_have_one_label(name, kernel):
 def test_tied_rows_have_one_label_where_scores_are_in_single_precision(name):
     machine, rows = fitted(name, 3, "rbf", per_class=400)
     assert len(machine.support_) > 1024
-    assert_alone_as_among_others(machine, rows[1150:])
+    assert_alone_as_among_others(machine, rows[1150:], accuracy=machine.tol / 2)  # what single precision may take of it
 
 
 @every_machine
