@@ -88,7 +88,8 @@ def test_a_small_cache_gives_the_same_answer(Machine, cache_size):
     assert cached.converged_
     assert cached.dual_objective_ == pytest.approx(whole.dual_objective_, rel=1e-6)
     np.testing.assert_allclose(scores(cached, X), scores(whole, X), atol=1e-3)
-    assert cached.n_kernel_evaluations_ >= whole.n_kernel_evaluations_
+    if Machine is not LinearProgramSVC:  # which takes another solver where its matrices have no room
+        assert cached.n_kernel_evaluations_ >= whole.n_kernel_evaluations_
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -260,7 +260,8 @@ def test_max_iter_is_the_most_steps(Machine, max_iter):
 @every_machine
 def test_a_time_limit_is_kept(Machine):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(4000, 30)), rng.integers(0, 5, 4000)
+    X = rng.normal(size=(16_000, 30))
+    y = (X[:, :5] + rng.normal(size=(16_000, 5))).argmax(axis=1)
     begin = time.perf_counter()
     machine = sequential(Machine, C=1e4, tol=1e-12, time_limit=0.3)
     limited(machine, X, y)

@@ -291,7 +291,7 @@ def test_newton_steps_give_the_same_machine_for_any_number_of_threads(Machine):
 @every_machine
 def test_newton_steps_that_are_cut_off_keep_an_honest_certificate(Machine):
     X, y = overlapping(4000, seed=3)
-    machine = sequential(Machine, C=10.0, bias=None, tol=1e-9, max_iter=600_000)
+    machine = sequential(Machine, C=10.0, bias=None, tol=1e-9, max_iter=100_000)
     with pytest.warns(ConvergenceWarning):
         machine.fit(X, y)
     assert_honest(machine, X, y, newton=True)

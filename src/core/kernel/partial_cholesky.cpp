@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "support/buffer.hpp"
+#include "support/dot.hpp"
 #include "support/multiversion.hpp"
 
 namespace polymargin {
@@ -20,24 +21,12 @@ double line(Index rank, Index most, double share) {
     return part > 0.0 ? std::pow(share, part) : 1.0;
 }
 
-/// A few lanes, so that sums do not wait for each other.
-POLYMARGIN_INLINE double dot(const double* a, const double* b, Index count) {
-    constexpr Index lanes = 8;
-    double sums[lanes] = {};
-    Index t = 0;
-    for (; t + lanes <= count; t += lanes) {
-        for (Index l = 0; l < lanes; ++l) sums[l] += a[t + l] * b[t + l];
-    }
-    for (; t < count; ++t) sums[t % lanes] += a[t] * b[t];
-    return std::accumulate(sums, sums + lanes, 0.0);
-}
-
 /// Some rows of the next column, of which `column` has the kernel values, and what they leave of the diagonal.
 POLYMARGIN_MULTIVERSION void add_column(double* values, Index stride, Index rank, const double* pivot, double scale,
                                         const double* column, double* left, Index count) {
     for (Index i = 0; i < count; ++i) {
         double* row = values + i * stride;
-        const double value = scale * (column[i] - dot(row, pivot, rank));
+        const double value = scale * (column[i] - dot_in_lanes(row, pivot, rank));
         row[rank] = value;
         left[i] = std::max(0.0, left[i] - value * value);
     }

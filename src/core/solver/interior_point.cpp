@@ -4,20 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/dot.hpp"
+
 namespace polymargin {
 namespace {
-
-/// A few lanes, so that sums do not wait for each other.
-double dot_of(const double* a, const double* b, Index count) {
-    constexpr Index lanes = 8;
-    double sums[lanes] = {};
-    Index t = 0;
-    for (; t + lanes <= count; t += lanes) {
-        for (Index l = 0; l < lanes; ++l) sums[l] += a[t + l] * b[t + l];
-    }
-    for (; t < count; ++t) sums[t % lanes] += a[t] * b[t];
-    return std::accumulate(sums, sums + lanes, 0.0);
-}
 
 Index largest_sample(Index bytes, Index classes, const InteriorPointSettings& settings) {
     const double rows =
@@ -92,7 +82,8 @@ template <class Real>
 double InteriorPoint<Real>::dot(const Plane& x, const Plane& y) const {
     return sum_of_strips(pool_, n_, [&](Index begin, Index end) {
         double sum = 0.0;
-        for (Index m = 0; m < k_; ++m) sum += dot_of(x.view().row(m) + begin, y.view().row(m) + begin, end - begin);
+        for (Index m = 0; m < k_; ++m)
+            sum += dot_in_lanes(x.view().row(m) + begin, y.view().row(m) + begin, end - begin);
         return sum;
     });
 }

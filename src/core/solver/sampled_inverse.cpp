@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "support/dot.hpp"
 #include "support/multiversion.hpp"
 
 namespace polymargin {
@@ -13,19 +14,6 @@ namespace {
 
 constexpr int kTries = 6;
 constexpr double kMoreRidge = 16.0;
-
-POLYMARGIN_INLINE double dot(const double* a, const double* x, Index count) {
-    constexpr Index lanes = 16;
-    double sums[lanes] = {};
-    Index t = 0;
-    for (; t + lanes <= count; t += lanes) {
-        for (Index l = 0; l < lanes; ++l) sums[l] += a[t + l] * x[t + l];
-    }
-    for (; t < count; ++t) sums[t % lanes] += a[t] * x[t];
-    double sum = 0.0;
-    for (const double v : sums) sum += v;
-    return sum;
-}
 
 /// `x = (L L')^-1 x` for a lower L, column-major: its columns are read one after the other, there and back. (LAPACK's
 /// routine packs the matrix for every vector.)
@@ -37,7 +25,7 @@ POLYMARGIN_MULTIVERSION void solve_triangles(const double* factor, Index size, d
     }
     for (Index j = size - 1; j >= 0; --j) {
         const double* column = factor + j * size;
-        x[j] = (x[j] - dot(column + j + 1, x + j + 1, size - j - 1)) / column[j];
+        x[j] = (x[j] - dot_in_lanes(column + j + 1, x + j + 1, size - j - 1)) / column[j];
     }
 }
 
