@@ -76,7 +76,7 @@ class JointSolver {
     [[nodiscard]] bool can_take_over() const {
         const Index n = problem_.size(), k = problem_.classes();
         return settings_.most > 0 && LimitedLoss<Loss> && k > 1 && store_.whole() &&
-               InteriorPoint<Real>::bytes(n, k) <= store_.unused_bytes();
+               memory_for_sample() >= enough(n, k);
     }
     /// What the budget leaves for the preconditioner, and what it cannot do without.
     [[nodiscard]] Index memory_for_sample() const {
