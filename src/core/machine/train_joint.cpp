@@ -36,6 +36,19 @@ JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<
     return report;
 }
 
+/// Whether somebody wants an answer that is exact: by the tolerance, or by weights, which are to count as so many
+/// copies: bounds that differ among the examples of a class. To have it takes several times as long as a fit.
+bool wants_exact(const JointProblem& request) {
+    if (request.settings.tolerance <= request.polish.exact_tolerance) return true;
+    std::vector<double> bounds(request.classes, 0.0);
+    for (std::size_t i = 0; i < request.labels.size(); ++i) {
+        double& bound = bounds[request.labels[i]];
+        if (bound != 0.0 && bound != request.cost_bounds[i]) return true;
+        bound = request.cost_bounds[i];
+    }
+    return false;
+}
+
 /// Polishing starts from a point whose coefficients are mostly at the right bounds: go on for a while first.
 template <class Loss, class Real>
 void polish(Decomposition<Loss, Real>& problem, const Blas& blas, bool free_bias, double tolerance,
@@ -116,9 +129,9 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     DecompositionSettings settings = request.settings;
     settings.blas = &blas;
     prepare(store, settings);
-    const bool small = request.refine && store.whole() && store.size() <= kSmallProblem;
+    const bool exact = request.refine && store.whole() && store.size() <= kSmallProblem && wants_exact(request);
     // Of a proximal step it would say nothing; and what is solved to rounding is not to stop before.
-    if (free_bias || (small && settings.gap_counts)) settings.gap = 0.0;
+    if (free_bias || (exact && settings.gap_counts)) settings.gap = 0.0;
     // Whoever limits the steps wants to see what they do.
     JointStart start{request.start_support, request.start_rows, request.start_bias};
     if (settings.max_iterations < 0) {
@@ -144,7 +157,7 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     };
     if (request.bias == BiasKind::regularized) problem.set_bias({1.0, {}});
     Status status = solve(settings.tolerance);
-    if (status == Status::converged && small) {
+    if (status == Status::converged && exact) {
         polish(problem, blas, free_bias, settings.tolerance, request.polish);
     } else if (status == Status::converged && request.refine && !settings.gap_counts) {
         close_gap(problem, store, request, blas);
