@@ -34,59 +34,83 @@ template <class Real>
 LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers,
                              std::span<const double> shift)
     : starts_(order.size() + 1, 0), norms_(order.size(), 0.0), original_(features_of(data)) {
-    const Index features = std::ssize(original_), n = std::ssize(order);
-    std::vector<Index> occurrences(features, 0);
-    for (Index i = 0; i < n; ++i) {
-        Index count = 0;
-        for_entries(data, order[i], [&](Index f, double) {
-            ++occurrences[f];
-            ++count;
-        });
-        starts_[i + 1] = starts_[i] + count;
-    }
     std::iota(original_.begin(), original_.end(), Index{0});
-    const bool dense = !shift.empty() || static_cast<double>(starts_[n]) > kDense * static_cast<double>(n * features);
-    if (dense) {
-        for (Index i = 0; i <= n; ++i) starts_[i] = i * features;
-    } else {
-        std::ranges::stable_sort(original_, [&](Index a, Index b) { return occurrences[a] > occurrences[b]; });
-        columns_ = Buffer<std::uint32_t>(std::max<Index>(1, starts_[n]));
-    }
+    const Source source{data, order, shift};
+    plan(source, workers);
+    const Index features = std::ssize(original_), n = std::ssize(order);
     std::vector<std::uint32_t> place(features);
     for (Index f = 0; f < features; ++f) place[original_[f]] = static_cast<std::uint32_t>(f);
     values_ = Buffer<Real>(std::max<Index>(1, starts_[n]));
-    workers.for_parts(n, [&](Range part) { read({data, order, shift}, part, place); });
+    workers.for_parts(n, [&](Range part) { read(source, part, place); });
+}
+
+template <class Real>
+void LinearRows<Real>::plan(const Source& source, const Workers& workers) {
+    const Index features = std::ssize(original_), n = std::ssize(source.order);
+    workers.for_parts(n, [&](Range part) {
+        for (Index i = part.begin; i < part.end; ++i) starts_[i + 1] = entries_of(source.data, source.order[i]);
+    });
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    const auto count = static_cast<double>(starts_[n]);
+    if (!source.shift.empty() || count > kDense * static_cast<double>(n * features)) {
+        for (Index i = 0; i <= n; ++i) starts_[i] = i * features;
+        return;
+    }
+    std::vector<Index> occurrences(features, 0);
+    for (Index i = 0; i < n; ++i) for_entries(source.data, source.order[i], [&](Index f, double) { ++occurrences[f]; });
+    std::ranges::stable_sort(original_, [&](Index a, Index b) { return occurrences[a] > occurrences[b]; });
+    columns_ = Buffer<std::uint32_t>(std::max<Index>(1, starts_[n]));
 }
 
 template <class Real>
 void LinearRows<Real>::read(const Source& source, Range part, std::span<const std::uint32_t> place) {
     for (Index i = part.begin; i < part.end; ++i) {
-        Real* values = values_.data() + starts_[i];
-        const Index count = starts_[i + 1] - starts_[i];
         if (dense()) {
-            for (Index f = 0; f < count; ++f) {
-                values[f] = source.shift.empty() ? Real(0) : static_cast<Real>(-source.shift[f]);
-            }
+            read_dense(source, i);
+        } else {
+            Index at = starts_[i];
+            for_entries(source.data, source.order[i], [&](Index f, double v) {
+                columns_.data()[at] = place[f];
+                values_.data()[at++] = static_cast<Real>(v);
+            });
         }
-        double largest = 0.0;
-        Index at = 0, worst = 0;
-        for_entries(source.data, source.order[i], [&](Index f, double v) {
-            if (dense()) {
-                values[f] = static_cast<Real>(source.shift.empty() ? v : v - source.shift[f]);
-            } else {
-                columns_.data()[starts_[i] + at] = place[f];
-                values[at++] = static_cast<Real>(v);
-            }
-            if (std::abs(v) > largest) {
-                largest = std::abs(v);
-                worst = f;
-            }
-        });
-        double norm = 0.0;
-        for (Index p = 0; p < count; ++p) norm += static_cast<double>(values[p]) * static_cast<double>(values[p]);
-        if (!(norm <= kLargestNorm)) refuse(source.order[i], worst);
-        norms_[i] = norm;
+        finish(source, i);
     }
+}
+
+template <class Real>
+void LinearRows<Real>::read_dense(const Source& source, Index i) {
+    Real* values = values_.data() + starts_[i];
+    const Index count = starts_[i + 1] - starts_[i];
+    if (const auto* matrix = std::get_if<DenseView>(&source.data); matrix != nullptr && source.shift.empty()) {
+        std::visit(
+            [&](const auto& from) {
+                const auto* x = from.data() + source.order[i] * count;
+                for (Index f = 0; f < count; ++f) values[f] = static_cast<Real>(x[f]);
+            },
+            matrix->values);
+        return;
+    }
+    const auto shift = [&](Index f) { return source.shift.empty() ? 0.0 : source.shift[f]; };
+    for (Index f = 0; f < count; ++f) values[f] = static_cast<Real>(-shift(f));
+    for_entries(source.data, source.order[i],
+                [&](Index f, double v) { values[f] = static_cast<Real>(v - shift(f)); });
+}
+
+/// The squared length, which must be a number that products with weights can stand.
+template <class Real>
+void LinearRows<Real>::finish(const Source& source, Index i) {
+    const Row<Real> x = row(i);
+    double sums[4] = {};  // that do not wait for each other
+    for (Index p = 0; p < x.count; ++p) sums[p & 3] += static_cast<double>(x.values[p]) * static_cast<double>(x.values[p]);
+    norms_[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    if (norms_[i] <= kLargestNorm) return;
+    double largest = 0.0;
+    Index worst = 0;
+    for_entries(source.data, source.order[i], [&](Index f, double v) {
+        if (std::abs(v) > largest) largest = std::abs(v), worst = f;
+    });
+    refuse(source.order[i], worst);
 }
 
 template class LinearRows<float>;

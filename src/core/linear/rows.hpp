@@ -63,7 +63,11 @@ class LinearRows {
         for (Index b = 0; b < bytes; b += static_cast<Index>(kCacheLine)) __builtin_prefetch(begin + b);
     }
     struct Source;
+    /// Find out whether the rows are dense, and where each begins; if not, number the features.
+    void plan(const Source& source, const Workers& workers);
     void read(const Source& source, Range part, std::span<const std::uint32_t> place);
+    void read_dense(const Source& source, Index i);
+    void finish(const Source& source, Index i);
 
     std::vector<Index> starts_;
     Buffer<Real> values_;

@@ -37,6 +37,39 @@ void for_entries(const DataView& data, Index row, Each&& each) {
     for_entries(std::get<CsrView>(data), row, std::forward<Each>(each));
 }
 
+/// How many entries of one row are not zero.
+[[nodiscard]] inline Index entries_of(const DataView& data, Index row) {
+    Index count = 0;
+    if (const auto* dense = std::get_if<DenseView>(&data)) {
+        std::visit(
+            [&](const auto& values) {
+                const auto* x = values.data() + row * dense->features;
+                for (Index f = 0; f < dense->features; ++f) count += x[f] != 0;
+            },
+            dense->values);
+    } else {
+        for_entries(data, row, [&](Index, double) { ++count; });
+    }
+    return count;
+}
+
+/// |x|^2 of one row, in four sums that do not wait for each other where all its values are there.
+[[nodiscard]] inline double squared_length(const DataView& data, Index row) {
+    double sums[4] = {};
+    const auto add = [&](Index at, double v) { sums[at & 3] += v * v; };
+    if (const auto* dense = std::get_if<DenseView>(&data)) {
+        std::visit(
+            [&](const auto& values) {
+                const auto* x = values.data() + row * dense->features;
+                for (Index f = 0; f < dense->features; ++f) add(f, static_cast<double>(x[f]));
+            },
+            dense->values);
+    } else {
+        for_entries(data, row, add);
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 [[nodiscard]] inline Index features_of(const DataView& data) {
     if (const auto* dense = std::get_if<DenseView>(&data)) return dense->features;
     return std::get<CsrView>(data).features;

@@ -100,27 +100,36 @@ std::vector<Range> groups_of(Index classes, bool separable, Index most) {
     return groups;
 }
 
-/// Put the parts of a machine together.
-LinearReport report_of(std::vector<LinearSolution> parts, std::span<const Range> groups, const LinearRequest& request,
-                       const Shuffled& examples) {
-    LinearReport report;
-    Index count = 0;
-    for (const LinearSolution& part : parts) {
-        for (Index i = 0; i < part.coefficients.rows(); ++i) count += std::ssize(part.coefficients.row(i));
+/// The coefficients of the caller's examples, of all groups of classes.
+void gather_coefficients(std::span<const LinearSolution> parts, std::span<const Range> groups,
+                         std::span<const Index> place, const Workers& workers, LinearReport& report) {
+    const Index n = std::ssize(place);
+    report.starts.assign(n + 1, 0);
+    for (Index e = 0; e < n; ++e) {
+        Index count = 0;
+        for (const LinearSolution& part : parts) count += std::ssize(part.coefficients.row(place[e]));
+        report.starts[e + 1] = report.starts[e] + count;
     }
-    report.columns.reserve(count);
-    report.coefficients.reserve(count);
-    report.starts.reserve(examples.place.size() + 1);
-    report.starts.push_back(0);
-    for (const Index i : examples.place) {
-        for (std::size_t g = 0; g < parts.size(); ++g) {
-            for (const auto& [column, value] : parts[g].coefficients.row(i)) {
-                report.columns.push_back(groups[g].begin + column);
-                report.coefficients.push_back(value);
+    report.columns.resize(report.starts[n]);
+    report.coefficients.resize(report.starts[n]);
+    workers.for_parts(n, [&](Range range) {
+        for (Index e = range.begin; e < range.end; ++e) {
+            Index at = report.starts[e];
+            for (std::size_t g = 0; g < parts.size(); ++g) {
+                for (const auto& [column, value] : parts[g].coefficients.row(place[e])) {
+                    report.columns[at] = groups[g].begin + column;
+                    report.coefficients[at++] = value;
+                }
             }
         }
-        report.starts.push_back(std::ssize(report.columns));
-    }
+    });
+}
+
+/// Put the parts of a machine together.
+LinearReport report_of(std::vector<LinearSolution> parts, std::span<const Range> groups, const LinearRequest& request,
+                       const Shuffled& examples, const Workers& workers) {
+    LinearReport report;
+    gather_coefficients(parts, groups, examples.place, workers, report);
     const Index k = request.classes, features = features_of(request.data);
     report.weights.resize(features * k);
     for (std::size_t g = 0; g < parts.size(); ++g) {
@@ -182,22 +191,25 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Bla
             .start_bias = start_bias};
         solutions[g] = solve_to_violation(task, request, rows, tools);
     });
-    LinearReport report = report_of(std::move(solutions), groups, request, examples);
+    LinearReport report = report_of(std::move(solutions), groups, request, examples, tools.workers);
     report.single_precision = std::is_same_v<Real, float>;
     return report;
 }
 
 /// Whether all numbers of a machine are far from the ends of single precision: coefficients are of the order of C, and
 /// scores of that of C |x|^2.
-bool moderate(const LinearRequest& request) {
+bool moderate(const LinearRequest& request, const Workers& workers) {
     const double small = request.tuning.least_number, large = request.tuning.most_number;
     const auto [least, most] = std::ranges::minmax(request.cost_bounds);
-    double norm = 0.0;
-    for (const Index row : request.order) {
-        double square = 0.0;
-        for_entries(request.data, row, [&](Index, double v) { square += v * v; });
-        norm = std::max(norm, square);
-    }
+    const Index n = std::ssize(request.order);
+    std::vector<double> norms((n + Workers::kPart - 1) / Workers::kPart, 0.0);  // the largest of each part
+    workers.for_parts(n, [&](Range part) {
+        double& norm = norms[part.begin / Workers::kPart];
+        for (Index i = part.begin; i < part.end; ++i) {
+            norm = std::max(norm, squared_length(request.data, request.order[i]));
+        }
+    });
+    const double norm = norms.empty() ? 0.0 : std::ranges::max(norms);
     return least >= small && most <= large && norm <= large && (norm == 0.0 || norm >= small);
 }
 
@@ -211,7 +223,7 @@ LinearReport train_linear(const LinearRequest& request, const Blas& blas, Contro
     const bool large = std::ssize(request.order) * request.classes > request.tuning.small;
     // How small a gap the violation needs is not known.
     const bool by_gap = std::isinf(request.violation);
-    const bool single = large && by_gap && request.gap >= request.tuning.single_gap && moderate(request);
+    const bool single = large && by_gap && request.gap >= request.tuning.single_gap && moderate(request, {&pool, &control});
     LinearReport report = std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;

@@ -14,6 +14,7 @@ class OneVsRest {
   public:
     static constexpr bool kRowsSumToZero = false;
     static constexpr bool kConjugate = false;
+    static constexpr bool kBox = true;  ///< each class for itself: own in [0, C], others in [-C, 0]
 
     [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -1.0, .others = 1.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const {

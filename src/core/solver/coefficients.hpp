@@ -20,9 +20,20 @@ class Coefficients {
     };
 
     explicit Coefficients(Index rows) : places_(rows) {}
+    /// Rows with so many entries each, to be written by `entries`.
+    explicit Coefficients(std::span<const std::int32_t> counts) : places_(counts.size()) {
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            places_[i] = {.start = used_, .count = counts[i], .capacity = counts[i]};
+            used_ += counts[i];
+        }
+        entries_.resize(used_);
+    }
 
     [[nodiscard]] Index rows() const { return std::ssize(places_); }
     [[nodiscard]] std::span<const Entry> row(Index i) const {
+        return {entries_.data() + places_[i].start, static_cast<std::size_t>(places_[i].count)};
+    }
+    [[nodiscard]] std::span<Entry> entries(Index i) {
         return {entries_.data() + places_[i].start, static_cast<std::size_t>(places_[i].count)};
     }
     /// Bring a row into the cache, in two steps, before its turn comes.

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "linear/rows.hpp"
 #include "linear/source.hpp"
+#include "linear/weights.hpp"
 #include "problem/conjugate.hpp"
 #include "solver/coefficients.hpp"
 #include "solver/violations.hpp"
@@ -42,26 +45,92 @@ struct PrimalPoint {
     std::vector<double> bias;
 };
 
+/// The caller's dense rows in double, one at a time.
+class DenseRows {
+  public:
+    explicit DenseRows(const DenseView& view) : view_(view), values_(view.features) {}
+
+    [[nodiscard]] Row<double> operator[](Index row) {
+        std::visit(
+            [&](const auto& from) {
+                const auto* x = from.data() + row * view_.features;
+                for (Index f = 0; f < view_.features; ++f) values_[f] = static_cast<double>(x[f]);
+            },
+            view_.values);
+        return {values_.data(), nullptr, view_.features};
+    }
+
+  private:
+    const DenseView& view_;
+    std::vector<double> values_;
+};
+
+/// Add up `sum_i B_im x_i` and the sums of the coefficients, one example after the other.
+inline void add_rows(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
+                     const Workers& workers) {
+    const Index k = problem.classes;
+    // One after the other: sums of parts would depend on how they are cut.
+    const Workers alone{.pool = nullptr, .control = workers.control, .thorough = true};
+    alone.for_parts(coefficients.rows(), [&](Range range) {
+        for (Index i = range.begin; i < range.end; ++i) {
+            const auto row = coefficients.row(i);
+            if (row.empty()) continue;
+            for (const auto& [m, b] : row) state.sums[m] += b;
+            for_entries(problem.data, problem.order[i], [&](Index f, double v) {
+                double* w = state.weights.data() + f * k;
+                for (const auto& [m, b] : row) w[m] += v * b;
+            });
+        }
+    });
+}
+
+/// Parts that sums over dense rows are formed in, whatever the number of threads.
+inline constexpr Index kSumParts = 16;
+
+/// The same of dense rows, in parts that are always cut in the same way.
+inline void add_dense_rows(const LinearData& problem, const DenseView& view, const Coefficients& coefficients,
+                           LinearState& state, const Workers& workers) {
+    const Index k = problem.classes, n = coefficients.rows();
+    std::vector<Weights<double>> weights;
+    for (Index p = 0; p < kSumParts; ++p) weights.emplace_back(view.features, k);
+    std::vector<std::vector<double>> sums(kSumParts, std::vector<double>(weights[0].width(), 0.0));
+    workers.for_parts(
+        kSumParts,
+        [&](Range part) {
+            const Index p = part.begin;
+            DenseRows rows(view);
+            std::vector<double> by(sums[p].size());
+            for (Index i = n * p / kSumParts; i < n * (p + 1) / kSumParts; ++i) {
+                if (i % Workers::kPart == 0 && workers.control != nullptr) workers.control->throw_if_abandoned();
+                const auto row = coefficients.row(i);
+                if (row.empty()) continue;
+                std::ranges::fill(by, 0.0);
+                for (const auto& [m, b] : row) by[m] = b, sums[p][m] += b;
+                weights[p].add(rows[problem.order[i]], by.data());
+            }
+        },
+        1);
+    for (Index p = 0; p < kSumParts; ++p) {
+        for (Index m = 0; m < k; ++m) state.sums[m] += sums[p][m];
+        for (Index f = 0; f < view.features; ++f) {
+            for (Index m = 0; m < k; ++m) state.weights[f * k + m] += weights[p].row(f)[m];
+        }
+    }
+}
+
 /// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients.
 inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
                    const Workers& workers) {
     const Index k = problem.classes;
     state.weights.assign(features_of(problem.data) * k, 0.0);
     state.sums.assign(k, 0.0);
-    const auto add = [&](Index i) {
-        const auto row = coefficients.row(i);
-        if (row.empty()) return;
-        for (const auto& [m, b] : row) state.sums[m] += b;
-        for_entries(problem.data, problem.order[i], [&](Index f, double v) {
-            double* w = state.weights.data() + f * k;
-            for (const auto& [m, b] : row) w[m] += v * b;
-        });
-    };
-    // One after the other: sums of parts would depend on how they are cut.
-    const Workers alone{.pool = nullptr, .control = workers.control, .thorough = true};
-    alone.for_parts(coefficients.rows(), [&](Range range) {
-        for (Index i = range.begin; i < range.end; ++i) add(i);
-    });
+    const auto* dense = std::get_if<DenseView>(&problem.data);
+    // Parts for many examples, beside which their sums are small.
+    if (dense != nullptr && k <= Weights<double>::kFew && coefficients.rows() >= kSumParts * k) {
+        add_dense_rows(problem, *dense, coefficients, state, workers);
+    } else {
+        add_rows(problem, coefficients, state, workers);
+    }
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.weights[f * k + m] -= problem.centre[f] * state.sums[m];
     }
@@ -81,20 +150,62 @@ void snap_to_limits(const Loss& loss, const Example& example, std::span<double> 
     loss.make_feasible(example, row);
 }
 
-/// By the scores of the weights and the bias of the state.
+/// The scores of examples for the weights and the bias of a state.
+class StateScores {
+  public:
+    StateScores(const LinearData& problem, const LinearState& state) : problem_(problem), state_(state) {
+        const auto* dense = std::get_if<DenseView>(&problem.data);
+        if (dense == nullptr || problem.classes > Weights<double>::kFew) return;
+        dense_ = dense;
+        weights_.emplace(dense->features, problem.classes);
+        for (Index f = 0; f < dense->features; ++f) {
+            std::copy_n(state.weights.begin() + f * problem.classes, problem.classes, weights_->row(f));
+        }
+    }
+
+    /// What a thread needs of its own.
+    struct Room {
+        std::optional<DenseRows> rows;
+        std::vector<double> products;
+    };
+    [[nodiscard]] Room room() const {
+        Room room;
+        if (weights_) {
+            room.rows.emplace(*dense_);
+            room.products.resize(weights_->width());
+        }
+        return room;
+    }
+    void operator()(Index i, Room& room, std::span<double> scores) const {
+        std::ranges::copy(state_.bias, scores.begin());
+        if (weights_) {
+            weights_->products((*room.rows)[problem_.order[i]], room.products.data());
+            for (std::size_t m = 0; m < scores.size(); ++m) scores[m] += room.products[m];
+            return;
+        }
+        for_entries(problem_.data, problem_.order[i], [&](Index f, double v) {
+            const double* w = state_.weights.data() + f * problem_.classes;
+            for (std::size_t m = 0; m < scores.size(); ++m) scores[m] += v * w[m];
+        });
+    }
+
+  private:
+    const LinearData& problem_;
+    const LinearState& state_;
+    const DenseView* dense_ = nullptr;
+    std::optional<Weights<double>> weights_;  // of dense rows: padded, for the loops over vectors
+};
+
 template <RowLoss Loss>
 PartObjectives objectives_of_part(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
-                                  const LinearState& state, Range range) {
+                                  const StateScores& scores_of, Range range) {
     const Index k = problem.classes;
     PartObjectives part;
     std::vector<double> scores(k), gradient(k), row(k);
+    StateScores::Room room = scores_of.room();
     for (Index i = range.begin; i < range.end; ++i) {
         const Example example{problem.labels[i], problem.cost_bounds[i]};
-        std::ranges::copy(state.bias, scores.begin());
-        for_entries(problem.data, problem.order[i], [&](Index f, double v) {
-            const double* w = state.weights.data() + f * k;
-            for (Index m = 0; m < k; ++m) scores[m] += v * w[m];
-        });
+        scores_of(i, room, scores);
         std::ranges::fill(row, 0.0);
         for (const auto& [m, b] : coefficients.row(i)) row[m] = b;
         const auto offsets = loss.offsets(example.label);
@@ -105,7 +216,7 @@ PartObjectives objectives_of_part(const Loss& loss, const LinearData& problem, c
         for_conjugate_gradient(loss, row, example, [&](Index m, double q) { gradient[m] += q; });
         part.conjugates += conjugate_of(loss, row, example);
         part.losses += example.cost_bound * loss.loss(scores, example.label);
-        snap_to_limits(loss, example, row);
+        if (!coefficients.row(i).empty()) snap_to_limits(loss, example, row);
         part.violation = std::max(part.violation, loss.violation(extremes_of(loss, gradient, row, example)));
     }
     return part;
@@ -139,8 +250,9 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
         for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
     }
     std::vector<PartObjectives> parts((n + Workers::kPart - 1) / Workers::kPart);
+    const StateScores scores_of(problem, state);
     workers.for_parts(n, [&](Range range) {
-        parts[range.begin / Workers::kPart] = objectives_of_part(loss, problem, coefficients, state, range);
+        parts[range.begin / Workers::kPart] = objectives_of_part(loss, problem, coefficients, scores_of, range);
     });
     double losses = 0.0, linear = 0.0, conjugates = 0.0;
     for (const PartObjectives& part : parts) {

@@ -8,15 +8,18 @@
 
 #include "linear/class_blocks.hpp"
 #include "linear/rows.hpp"
+#include "linear/tiles.hpp"
 #include "linear/weights.hpp"
 #include "problem/multiclass.hpp"
 #include "solver/coefficients.hpp"
 #include "solver/linear_state.hpp"
+#include "solver/proximal_newton_answers.hpp"
 #include "solver/status.hpp"
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
 #include "support/control.hpp"
 #include "support/thread_pool.hpp"
+#include "support/workers.hpp"
 
 namespace polymargin {
 
@@ -124,9 +127,16 @@ class ProximalNewton {
     struct Share {
         Weights<Real> recent;
         Vector weights;
+        Buffer<Real> scores, answers, rows;  // room for a tile
+        std::vector<std::uint32_t> numbers = {};
+        std::vector<Example> examples = {};
+        std::vector<Real> curvatures = {};
+        std::vector<std::uint64_t> faces = {};
         double losses = 0.0, linear = 0.0, slope = 0.0;
-        Index pending = 0, rows = 0;
+        Index pending = 0, visits = 0;
     };
+    using Tile = RowTile<Real>;
+    using AnswerSums = proximal_newton::AnswerSums;
     struct Hessian {
         std::vector<CurvedRow> curved;
         Vector diagonal;  ///< by feature
@@ -150,11 +160,15 @@ class ProximalNewton {
     /// A free bias takes over what the weights of its feature have become.
     void move_bias();
     void compute_scores();
+    void load_coefficients(Index i, std::span<double> row) const;
     [[nodiscard]] double primal_of(const Answer& now) const;
     void keep_best();
     [[nodiscard]] PrimalPoint point_of(const Vector& weights, const Vector& shift) const;
     Answer answer();
-    void answer_of(Share& share, Index i);
+    /// B_i(W) of neighbours: from `first` on, with these scores and centres.
+    AnswerSums respond(Share& share, Range tile, const Real* scores, const Real* centre, double sharpness = 1.0);
+    /// The same for the scores that are known, and what it comes to.
+    void answer_of(Share& share, Range tile);
     [[nodiscard]] Answer collected() const;
     [[nodiscard]] std::vector<CurvedRow> curved_rows() const;
     /// Where Newton's step leads; false if it is no way down.
@@ -169,21 +183,19 @@ class ProximalNewton {
     double slope_at(double length);
     /// Steps that are much too long are damped from then on.
     void adapt_damping(double length);
-    void multiply(const Vector& weights, Buffer<Real>& scores);
-    /// B_i(W) of example i for the scores; both are overwritten.
-    void respond(Index i, std::span<double> scores, std::span<double> row) const;
-    void load_centre(Index i, std::span<double> row) const {
-        std::copy_n(centre_.data() + i * classes_, classes_, row.data());
-    }
+    /// What the weights that are loaded say of some examples, with the bias.
+    void products(const Tile& tile, Real* out) const;
     /// With its share of the cost of those that are left out.
     [[nodiscard]] Example example(Index i) const { return {labels_[i], scale_ * cost_bounds_[i]}; }
     /// |x_i|^2, but at least the mean.
     [[nodiscard]] double norm(Index i) const { return std::max(rows_.norm(i) + weight_, least_norm_); }
     [[nodiscard]] double curvature(Index i) const { return share_ * norm(i); }
     void load(const Vector& weights);
-    void add(Share& share, Index i, std::span<const Real> by) const;
+    /// sum_t x_t by_t'
+    void add(Share& share, const Tile& tile, const Real* by) const;
     void flush(Share& share) const;
     [[nodiscard]] Vector sum_of(std::span<const Share> shares) const;
+    /// Call `work(share, tile)` for ranges of neighbours.
     template <class Work>
     void in_parts(Index count, Work&& work);
     [[nodiscard]] double gap_of(const Answer& now) const;
@@ -199,14 +211,15 @@ class ProximalNewton {
     double weight_, bias_;  // bias_: the value of the feature that stands for it
     bool free_;
     NewtonSettings settings_;
+    const Blas& blas_;
     ThreadPool& pool_;
     Control& control_;
     ClassBlocks<Real> blocks_;
     Weights<Real> loaded_;
-    std::vector<Real> loaded_bias_;
     Index width_;
+    std::vector<Real> loaded_bias_, loaded_shift_;
     std::vector<Share> shares_;
-    Buffer<double> centre_;              // A, examples x classes
+    Buffer<Real> centre_;                // A, examples x width
     Buffer<Real> scores_, slopes_;       // of the weights, of the direction
     Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'

@@ -14,8 +14,6 @@ namespace proximal_newton {
 
 /// Sums of single precision are taken over by double after so many rows.
 constexpr Index kShort = 1024;
-/// The classes of a face are the bits of a number.
-constexpr Index kMostClasses = 64;
 
 inline double dot(std::span<const double> a, std::span<const double> b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -44,19 +42,26 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       bias_(std::sqrt(weight)),
       free_(free),
       settings_(settings),
+      blas_(blas),
       pool_(pool),
       control_(control),
       blocks_(rows, classes, bias_, blas, pool, control),
       loaded_(rows.features(), classes),
-      loaded_bias_(loaded_.width(), Real(0)),
       width_(loaded_.width()),
-      centre_(std::max<Index>(1, rows.size() * classes)),
-      scores_(std::max<Index>(1, rows.size() * classes)),
-      slopes_(std::max<Index>(1, rows.size() * classes)),
+      loaded_bias_(width_, Real(0)),
+      loaded_shift_(width_, Real(0)),
+      centre_(std::max<Index>(1, rows.size() * width_)),
+      scores_(std::max<Index>(1, rows.size() * width_)),
+      slopes_(std::max<Index>(1, rows.size() * width_)),
       faces_(std::max<Index>(1, rows.size())),
       shift_(classes, 0.0) {
-    for (Index p = 0; p < kParts; ++p)
-        shares_.push_back({.recent = Weights<Real>(rows.features(), classes), .weights = Vector(size_ * width_)});
+    for (Index p = 0; p < kParts; ++p) {
+        shares_.push_back({.recent = Weights<Real>(rows.features(), classes),
+                           .weights = Vector(size_ * width_),
+                           .scores = Buffer<Real>(Tile::kMost * width_),
+                           .answers = Buffer<Real>(Tile::kMost * width_),
+                           .rows = Buffer<Real>(rows.dense() ? Tile::kMost * rows.features() : 1)});
+    }
     for (Index i = 0; i < rows.size(); ++i) {
         least_norm_ += rows.norm(i) + weight;
         mean_cost_ += cost_bounds[i];
@@ -68,7 +73,7 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
 
 template <NewtonLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index classes, const NewtonSettings& settings) {
-    const Index each = classes * static_cast<Index>(sizeof(double) + 2 * sizeof(Real));
+    const Index each = Weights<Real>(0, classes).width() * static_cast<Index>(3 * sizeof(Real));
     return rows.features() <= settings.most_features && classes <= proximal_newton::kMostClasses &&
            rows.size() >= settings.rows_per_feature * rows.features() &&
            rows.size() * each <= settings.most_memory * rows.bytes();
@@ -80,27 +85,30 @@ void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
     pool_.for_each(kParts, [&](Index p) {
         Share& share = shares_[p];
         share.losses = share.linear = share.slope = 0.0;
-        share.pending = share.rows = 0;
+        share.pending = share.visits = 0;
         std::ranges::fill(share.weights, 0.0);
         std::fill_n(share.recent.row(0), rows_.features() * width_, Real(0));
-        for (Index t = count * p / kParts; t < count * (p + 1) / kParts; ++t) {
-            if (t % proximal_newton::kShort == 0 && stopped()) return;
-            work(share, t);
+        const Index end = count * (p + 1) / kParts;
+        for (Index first = count * p / kParts; first < end && !stopped(); first += Tile::kMost) {
+            work(share, Range{first, std::min(end, first + Tile::kMost)});
         }
         flush(share);
     });
-    for (const Share& share : shares_) visits_ += share.rows;
+    for (const Share& share : shares_) visits_ += share.visits;
 }
 
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::add(Share& share, Index i, std::span<const Real> by) const {
-    share.recent.add(rows_.row(i), by.data());
-    ++share.rows;
+void ProximalNewton<Loss, Real>::add(Share& share, const Tile& tile, const Real* by) const {
+    tile.add_to(share.recent, blas_, by);
+    share.visits += tile.size();
     if (bias_ > 0.0) {
-        for (Index m = 0; m < classes_; ++m)
-            share.weights[(size_ - 1) * width_ + m] += bias_ * static_cast<double>(by[m]);
+        double* sums = share.weights.data() + (size_ - 1) * width_;
+        for (Index t = 0; t < tile.size(); ++t) {
+            for (Index m = 0; m < width_; ++m) sums[m] += bias_ * static_cast<double>(by[t * width_ + m]);
+        }
     }
-    if (++share.pending == proximal_newton::kShort) flush(share);
+    share.pending += tile.size();
+    if (share.pending >= proximal_newton::kShort) flush(share);
 }
 
 template <NewtonLoss Loss, class Real>
@@ -131,51 +139,43 @@ void ProximalNewton<Loss, Real>::load(const Vector& weights) {
 }
 
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::multiply(const Vector& weights, Buffer<Real>& scores) {
-    load(weights);
-    in_parts(active_, [&](Share& share, Index i) {
-        Real products[2 * proximal_newton::kMostClasses];
-        loaded_.products(rows_.row(i), products);
-        ++share.rows;
-        for (Index m = 0; m < classes_; ++m) scores.data()[i * classes_ + m] = products[m] + loaded_bias_[m];
-    });
-}
-
-template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::respond(Index i, std::span<double> scores, std::span<double> row) const {
-    const Example example = this->example(i);
-    load_centre(i, row);
-    const auto offsets = loss_.offsets(example.label);
-    for (Index m = 0; m < classes_; ++m) scores[m] += offsets[m];
-    // Most rows are where they belong, at a vertex.
-    const auto [highest, lowest, own] = extremes_of(loss_, scores, row, example);
-    if (promise_of<Loss>(highest, lowest) > 0.0) (void)loss_.step(scores, curvature(i), example, row);
-}
-
-template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::answer_of(Share& share, Index i) {
-    double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
-    Real by[2 * proximal_newton::kMostClasses] = {};
-    const Example example = this->example(i);
-    const std::span<double> s(scores, classes_), b(row, classes_);
-    for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
-    share.losses += example.cost_bound * loss_.loss(s, example.label);
-    respond(i, s, b);
-    std::uint64_t face = 0;
-    bool used = false;
-    const auto offsets = loss_.offsets(example.label);
-    for (Index m = 0; m < classes_; ++m) {
-        const bool own = m == example.label;
-        by[m] = static_cast<Real>(row[m]);
-        used = used || row[m] != 0.0;
-        share.linear += (offsets[m] + shift_[m]) * row[m];
-        const bool between =
-            loss_.may_grow(row[m], own, example.cost_bound) && loss_.may_fall(row[m], own, example.cost_bound);
-        face |= static_cast<std::uint64_t>(between) << m;
+void ProximalNewton<Loss, Real>::products(const Tile& tile, Real* out) const {
+    tile.products(loaded_, blas_, out);
+    for (Index t = 0; bias_ > 0.0 && t < tile.size(); ++t) {
+        for (Index m = 0; m < width_; ++m) out[t * width_ + m] += loaded_bias_[m];
     }
-    if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
-    // Alone in its row a class has nobody to exchange with.
-    faces_.data()[i] = Loss::kRowsSumToZero && std::has_single_bit(face) ? 0 : face;
+}
+
+template <NewtonLoss Loss, class Real>
+auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile, const Real* scores, const Real* centre,
+                                         double sharpness) -> AnswerSums {
+    share.examples.clear();
+    share.curvatures.clear();
+    for (Index i = tile.begin; i < tile.end; ++i) {
+        share.examples.push_back(example(i));
+        share.curvatures.push_back(static_cast<Real>(sharpness * curvature(i)));
+    }
+    share.faces.resize(tile.size());
+    return proximal_newton::answer(loss_, proximal_newton::AnswerTile<Real>{.count = tile.size(),
+                                                                            .classes = classes_,
+                                                                            .width = width_,
+                                                                            .scores = scores,
+                                                                            .centre = centre,
+                                                                            .shift = loaded_shift_.data(),
+                                                                            .examples = share.examples.data(),
+                                                                            .curvatures = share.curvatures.data(),
+                                                                            .answers = share.answers.data(),
+                                                                            .faces = share.faces.data()});
+}
+
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::answer_of(Share& share, Range tile) {
+    const Index at = tile.begin * width_;
+    const AnswerSums sums = respond(share, tile, scores_.data() + at, centre_.data() + at);
+    share.losses += sums.losses;
+    share.linear += sums.linear;
+    std::ranges::copy(share.faces, faces_.data() + tile.begin);
+    add(share, Tile(rows_, tile.begin, tile.size()), share.answers.data());
 }
 
 template <NewtonLoss Loss, class Real>
@@ -191,7 +191,7 @@ auto ProximalNewton<Loss, Real>::collected() const -> Answer {
 
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::answer() -> Answer {
-    in_parts(active_, [&](Share& share, Index i) { answer_of(share, i); });
+    in_parts(active_, [&](Share& share, Range tile) { answer_of(share, tile); });
     return collected();
 }
 
@@ -263,13 +263,15 @@ double ProximalNewton<Loss, Real>::accept_dual() {
     add_to(change, -1.0, base_);
     const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
     const double length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
-    in_parts(active_, [&](Share&, Index i) {
-        double scores[kMostClasses], row[kMostClasses];
-        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]);
-        respond(i, {scores, static_cast<std::size_t>(classes_)}, {row, static_cast<std::size_t>(classes_)});
-        double* centre = centre_.data() + i * classes_;
-        for (Index m = 0; m < classes_; ++m)
-            centre[m] = length < 1.0 ? centre[m] + length * (row[m] - centre[m]) : row[m];
+    in_parts(active_, [&](Share& share, Range tile) {
+        const Index at = tile.begin * width_;
+        (void)respond(share, tile, scores_.data() + at, centre_.data() + at);
+        Real* centre = centre_.data() + at;
+        const Real* rows = share.answers.data();
+        const auto part = static_cast<Real>(length);
+        for (Index t = 0; t < tile.size() * width_; ++t) {
+            centre[t] = length < 1.0 ? centre[t] + part * (rows[t] - centre[t]) : rows[t];
+        }
     });
     add_to(base_, length, change);
     base_linear_ += length * (now_.linear - base_linear_);
@@ -282,6 +284,7 @@ void ProximalNewton<Loss, Real>::move_bias() {
     for (Index m = 0; m < classes_; ++m) {
         double& moved = weights_[(size_ - 1) * width_ + m];
         shift_[m] += bias_ * moved;
+        loaded_shift_[m] = static_cast<Real>(shift_[m]);
         base_linear_ += moved * base_[(size_ - 1) * width_ + m];
         moved = 0.0;
     }
@@ -290,9 +293,10 @@ void ProximalNewton<Loss, Real>::move_bias() {
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::span<const double> bias) {
     if (free_) std::ranges::copy(bias, shift_.begin());
+    for (Index m = 0; m < classes_; ++m) loaded_shift_[m] = static_cast<Real>(shift_[m]);
     std::fill_n(centre_.data(), centre_.size(), 0.0);
     for (Index i = 0; i < coefficients.rows(); ++i) {
-        for (const auto& [m, b] : coefficients.row(i)) centre_.data()[i * classes_ + m] = b;
+        for (const auto& [m, b] : coefficients.row(i)) centre_.data()[i * width_ + m] = static_cast<Real>(b);
     }
     take_first(rows_.size());
     sum_centre();
@@ -306,10 +310,15 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
 /// Of the weights and the shift, anew: along many steps rounding adds up.
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::compute_scores() {
-    multiply(weights_, scores_);
-    for (Index t = 0; free_ && t < active_ * classes_; ++t) {
-        scores_.data()[t] += static_cast<Real>(shift_[t % classes_]);
-    }
+    load(weights_);
+    in_parts(active_, [&](Share& share, Range tile) {
+        Real* scores = scores_.data() + tile.begin * width_;
+        products(Tile(rows_, tile.begin, tile.size()), scores);
+        share.visits += tile.size();
+        for (Index t = 0; free_ && t < tile.size(); ++t) {
+            for (Index m = 0; m < width_; ++m) scores[t * width_ + m] += loaded_shift_[m];
+        }
+    });
 }
 
 template <NewtonLoss Loss, class Real>
@@ -339,21 +348,35 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     return Status::precision;
 }
 
+/// Feasible but for rounding, and for what a sample's examples stand for.
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::load_coefficients(Index i, std::span<double> row) const {
+    for (Index m = 0; m < classes_; ++m) row[m] = static_cast<double>(centre_.data()[i * width_ + m]) / scale_;
+    loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
+}
+
 template <NewtonLoss Loss, class Real>
 Coefficients ProximalNewton<Loss, Real>::coefficients() const {
-    Coefficients result(rows_.size());
-    std::vector<Coefficients::Entry> entries;
-    Vector row(classes_);
-    for (Index i = 0; i < active_; ++i) {
-        load_centre(i, row);  // feasible but for rounding
-        for (double& b : row) b /= scale_;
-        loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
-        entries.clear();
+    // The threads do it twice: to count, and to write to places that are known then.
+    const Workers workers{.pool = &pool_, .control = &control_, .thorough = true};
+    const auto in_rows = [&](auto&& each) {
+        workers.for_parts(active_, [&](Range part) {
+            Vector row(classes_);
+            for (Index i = part.begin; i < part.end; ++i) {
+                load_coefficients(i, row);
+                each(i, row);
+            }
+        });
+    };
+    std::vector<std::int32_t> counts(rows_.size(), 0);
+    in_rows([&](Index i, const Vector& row) { counts[i] = std::ranges::count_if(row, [](double b) { return b != 0.0; }); });
+    Coefficients result(counts);
+    in_rows([&](Index i, const Vector& row) {
+        auto entry = result.entries(i).begin();
         for (Index m = 0; m < classes_; ++m) {
-            if (row[m] != 0.0) entries.push_back({static_cast<std::int32_t>(m), row[m]});
+            if (row[m] != 0.0) *entry++ = {static_cast<std::int32_t>(m), row[m]};
         }
-        result.set(i, entries);
-    }
+    });
     return result;
 }
 

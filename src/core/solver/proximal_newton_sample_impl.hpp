@@ -38,17 +38,15 @@ void ProximalNewton<Loss, Real>::take_first(Index count) {
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::sum_centre() {
-    in_parts(active_, [&](Share& share, Index i) {
-        Real by[2 * proximal_newton::kMostClasses] = {};
-        bool used = false;
-        const auto offsets = loss_.offsets(labels_[i]);
-        for (Index m = 0; m < classes_; ++m) {
-            const double b = centre_.data()[i * classes_ + m];
-            by[m] = static_cast<Real>(b);
-            used = used || b != 0.0;
-            share.linear += (offsets[m] + shift_[m]) * b;
+    in_parts(active_, [&](Share& share, Range tile) {
+        const Real* centre = centre_.data() + tile.begin * width_;
+        for (Index t = 0; t < tile.size(); ++t) {
+            const auto offsets = loss_.offsets(labels_[tile.begin + t]);
+            for (Index m = 0; m < classes_; ++m) {
+                share.linear += (offsets[m] + shift_[m]) * static_cast<double>(centre[t * width_ + m]);
+            }
         }
-        if (used) add(share, i, {by, static_cast<std::size_t>(width_)});
+        add(share, Tile(rows_, tile.begin, tile.size()), centre);
     });
     const Answer sums = collected();
     base_ = sums.weights;
@@ -82,23 +80,22 @@ double ProximalNewton<Loss, Real>::next_band(double gap) const {
 /// points, such as zero, of the first.
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::centre_at_weights() {
-    using namespace proximal_newton;
-    in_parts(active_, [&](Share&, Index i) {
-        double scores[kMostClasses], row[kMostClasses];
-        const Example example = this->example(i);
-        const auto offsets = loss_.offsets(example.label);
-        const double curvature = this->curvature(i), half = 0.5 * curvature * example.cost_bound;
-        double* centre = centre_.data() + i * classes_;
-        std::fill_n(centre, classes_, 0.0);
-        for (const double away : {-half, half}) {
-            for (Index m = 0; m < classes_; ++m) {
-                const double moved = m == example.label ? away : Loss::kRowsSumToZero ? 0.0 : -away;
-                scores[m] = static_cast<double>(scores_.data()[i * classes_ + m]) + offsets[m] + moved;
-                row[m] = 0.0;
+    in_parts(active_, [&](Share& share, Range tile) {
+        const Index at = tile.begin * width_, count = tile.size() * width_;
+        Real* centre = centre_.data() + at;
+        std::fill_n(centre, count, Real(0));
+        const std::vector<Real> nothing(count, Real(0));
+        for (const double side : {-0.5, 0.5}) {
+            std::copy_n(scores_.data() + at, count, share.scores.data());
+            for (Index i = tile.begin; i < tile.end; ++i) {
+                const auto away = static_cast<Real>(side * curvature(i) * example(i).cost_bound);
+                Real* row = share.scores.data() + (i - tile.begin) * width_;
+                for (Index m = 0; m < classes_; ++m) {
+                    row[m] += m == labels_[i] ? away : Loss::kRowsSumToZero ? Real(0) : -away;
+                }
             }
-            (void)loss_.step({scores, static_cast<std::size_t>(classes_)}, settings_.sharpness * curvature, example,
-                             {row, static_cast<std::size_t>(classes_)});
-            for (Index m = 0; m < classes_; ++m) centre[m] += 0.5 * row[m];
+            (void)respond(share, tile, share.scores.data(), nothing.data(), settings_.sharpness);
+            for (Index t = 0; t < count; ++t) centre[t] += Real(0.5) * share.answers.data()[t];
         }
     });
 }

@@ -20,21 +20,17 @@ auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& v, Vector& out) {
     load(v);
-    in_parts(std::ssize(hessian.curved), [&](Share& share, Index t) {
-        const auto [i, face, factor] = hessian.curved[t];
-        Real products[2 * proximal_newton::kMostClasses] = {};
-        loaded_.products(rows_.row(i), products);
-        Real mean = 0;
-        for (Index m = 0; m < classes_; ++m) {
-            products[m] = (face >> m & 1) != 0 ? products[m] + loaded_bias_[m] : Real(0);
-            mean += products[m];
+    in_parts(std::ssize(hessian.curved), [&](Share& share, Range part) {
+        share.numbers.clear();
+        for (Index t = part.begin; t < part.end; ++t) share.numbers.push_back(hessian.curved[t].row);
+        const Tile tile(rows_, share.numbers, share.rows.data());
+        products(tile, share.answers.data());
+        for (Index t = part.begin; t < part.end; ++t) {
+            const auto& [row, face, by] = hessian.curved[t];
+            proximal_newton::project_row(share.answers.data() + (t - part.begin) * width_, width_, face,
+                                         static_cast<Real>(by), Loss::kRowsSumToZero);
         }
-        mean = Loss::kRowsSumToZero ? mean / static_cast<Real>(std::popcount(face)) : Real(0);
-        const auto by = static_cast<Real>(factor);
-        for (Index m = 0; m < classes_; ++m) {
-            if ((face >> m & 1) != 0) products[m] = by * (products[m] - mean);
-        }
-        add(share, i, {products, static_cast<std::size_t>(width_)});
+        add(share, tile, share.answers.data());
     });
     out = sum_of(shares_);
     for (Index f = 0; f < size_; ++f) {
@@ -91,13 +87,17 @@ bool ProximalNewton<Loss, Real>::find_direction() {
 /// Of the inner objective, along the direction.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::slope_at(double length) {
-    in_parts(active_, [&](Share& share, Index i) {
-        double scores[proximal_newton::kMostClasses], row[proximal_newton::kMostClasses];
-        const Real* s = scores_.data() + i * classes_;
-        const Real* d = slopes_.data() + i * classes_;
-        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(s[m]) + length * static_cast<double>(d[m]);
-        respond(i, {scores, static_cast<std::size_t>(classes_)}, {row, static_cast<std::size_t>(classes_)});
-        for (Index m = 0; m < classes_; ++m) share.slope -= row[m] * static_cast<double>(d[m]);
+    in_parts(active_, [&](Share& share, Range tile) {
+        const Index at = tile.begin * width_, count = tile.size() * width_;
+        const Real* slopes = slopes_.data() + at;
+        const auto far = static_cast<Real>(length);
+        for (Index t = 0; t < count; ++t) share.scores.data()[t] = scores_.data()[at + t] + far * slopes[t];
+        (void)respond(share, tile, share.scores.data(), centre_.data() + at);
+        for (Index t = 0; t < tile.size(); ++t) {
+            Real slope = 0;
+            for (Index m = t * width_; m < (t + 1) * width_; ++m) slope += share.answers.data()[m] * slopes[m];
+            share.slope -= static_cast<double>(slope);
+        }
     });
     double slope = proximal_newton::dot(weights_, direction_) + length * proximal_newton::dot(direction_, direction_);
     for (const Share& share : shares_) slope += share.slope;
@@ -127,15 +127,12 @@ double ProximalNewton<Loss, Real>::step() {
     const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
     if (!(start < 0.0)) return 0.0;
     load(direction_);
-    in_parts(active_, [&](Share& share, Index i) {
-        Real products[2 * kMostClasses];
-        loaded_.products(rows_.row(i), products);
-        for (Index m = 0; m < classes_; ++m) {
-            const Real slope = products[m] + loaded_bias_[m];
-            slopes_.data()[i * classes_ + m] = slope;
-            scores_.data()[i * classes_ + m] += slope;
-        }
-        answer_of(share, i);
+    in_parts(active_, [&](Share& share, Range tile) {
+        const Index at = tile.begin * width_;
+        Real* slopes = slopes_.data() + at;
+        products(Tile(rows_, tile.begin, tile.size()), slopes);
+        for (Index t = 0; t < tile.size() * width_; ++t) scores_.data()[at + t] += slopes[t];
+        answer_of(share, tile);
     });
     add_to(weights_, 1.0, direction_);
     now_ = collected();
@@ -151,10 +148,9 @@ double ProximalNewton<Loss, Real>::step() {
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::move_along(double length) {
     proximal_newton::add_to(weights_, length, direction_);
-    in_parts(active_, [&](Share&, Index i) {
-        for (Index t = i * classes_; t < (i + 1) * classes_; ++t) {
-            scores_.data()[t] += static_cast<Real>(length) * slopes_.data()[t];
-        }
+    in_parts(active_, [&](Share&, Range tile) {
+        const auto far = static_cast<Real>(length);
+        for (Index t = tile.begin * width_; t < tile.end * width_; ++t) scores_.data()[t] += far * slopes_.data()[t];
     });
 }
 

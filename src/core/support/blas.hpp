@@ -38,6 +38,13 @@ struct Blas {
         gemm<Real>('N', 'N', n, m, k, b, ldb, a, lda, beta, c, ldc);
     }
 
+    /// Row-major `c (m x n) = a' (k x m) b (k x n) + beta c`.
+    template <class Real>
+    void multiply_first_transposed(int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real beta,
+                                   Real* c, int ldc) const {
+        gemm<Real>('N', 'T', n, m, k, b, ldb, a, lda, beta, c, ldc);
+    }
+
   private:
     template <class Real>
     void gemm(char ta, char tb, int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real beta, Real* c,
