@@ -1,18 +1,20 @@
 """Every machine on every problem: how fast and how exact in the worst cell, and not on data sets of our choice.
 
 A cell is a machine at one cost and width on one data set in one scaling. The machines and scikit-learn's SVC (LinearSVC
-where there is no kernel) take turns on it, each in a process of its own that is killed after `--limit`. Cells are kept
+where there is no kernel) take turns on it, each in a process of its own that is killed after `--limit`. Cells come in an
+order of which every beginning is a fair sample (`sweep_order`), so `--budget` may end a run anywhere. They are kept
 in ``build/sweep``: a run that was stopped goes on where it was, and `--anew` measures again.
 """
 
 import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from dataclasses import astuple, dataclass
 from itertools import product
 from typing import Any
 
 import sweep_data
+import sweep_order
 import sweep_page
 from report import RESULTS, console, publish
 from result_store import ResultStore
@@ -28,6 +30,12 @@ GRACE = 5.0
 """Seconds after its own time limit at which a machine of ours is killed."""
 EXACT = 1e-8
 """Tolerance of the fits that look for the best dual objective."""
+BEST_SHARE = 0.15
+"""Most that those fits may take of the run, unless seconds are asked for: what is timed comes first."""
+SHORTEST_LOOK = 0.1
+"""Seconds below which such a fit is not begun."""
+REPEATED_SHARE = 0.02
+"""Fits of a smaller share of the limit have all the rounds: above that noise is small beside what a round would cost."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,10 @@ class Sweep:
         self.options = options
         self.lanes: dict[tuple[str, int], Lane] = {}
         self.best = ResultStore("sweep/best")
+        self.stores = {data: ResultStore(f"sweep/cells-{data}", options.anew) for data in options.data}
         self.cells: list[dict[str, Any]] = []
+        self.problems = sweep_order.spread(problems(options), astuple)
+        self.visited, self.start, self.looking = 0, 0.0, 0.0
         self.learn_from_page()
 
     def learn_from_page(self) -> None:
@@ -108,17 +119,30 @@ class Sweep:
         return self.lanes.setdefault((contender, threads), Lane(contender, threads))
 
     def run(self) -> None:
-        """All problems of one data set after the other; whatever happens, no process is left behind."""
+        """All problems, or those that the budget allows; whatever happens, no process is left behind."""
+        self.start = time.monotonic()
         try:
-            for data in self.options.data:
-                store = ResultStore(f"sweep/cells-{data}", self.options.anew)
-                for problem in problems(data, self.options):
-                    self.visit(problem, store)
+            for problem in self.problems:
+                if self.elapsed() > (self.options.budget or float("inf")):
+                    break
+                self.visit(problem, self.stores[problem.data])
+                self.visited += 1
         finally:
             for lane in self.lanes.values():
                 lane.kill()
         for cell in self.cells:
             cell["best"] = self.best.found.get(cell["optimum"])
+
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self.start
+
+    def coverage(self) -> str:
+        """How much of the sweep this page is."""
+        return (
+            f"{self.visited} of {len(self.problems)} problems, {len(self.cells)} cells, in {self.elapsed():.0f} s; "
+            "every beginning of their order is a fair sample of data sets, scalings, kernels, costs and widths"
+        )
 
     def visit(self, problem: Problem, store: ResultStore) -> None:
         """Measure the machines that were not measured before, all together."""
@@ -137,8 +161,8 @@ class Sweep:
         return cell is None or (sweep_page.cut_off(cell) and cell["limit"] < self.options.limit)
 
     def threads(self, machine: str) -> int:
-        """What was asked for, else what the bars are about: one, and two for machines with one problem for all."""
-        return self.options.threads or (1 if machine.startswith("one-vs") else 2)
+        """What was asked for, else what the bars are about: one, and two for machines that see all classes."""
+        return self.options.threads or (1 if machine == "one-vs-one" else 2)
 
     def race(self, problem: Problem, machines: list[str]) -> dict[str, dict[str, Any]]:
         """Round-robin, each round starts with another lane; who is slow has one round."""
@@ -149,12 +173,13 @@ class Sweep:
         for turn in range(self.options.rounds):
             names = list(lanes)[turn % len(lanes) :] + list(lanes)[: turn % len(lanes)]
             for name in names:
-                if turn == 0 or (fits[name][-1]["seconds"] or limit) < limit / 10:
+                if turn == 0 or (fits[name][-1]["seconds"] or limit) < REPEATED_SHARE * limit:
                     own = name != peer
                     allowed = {"time_limit": limit} if own else {}
                     fits[name].append(lanes[name].fit(problem, limit + GRACE * own, **allowed))
         found = {name: {**self.cell(problem, name, fits, peer), "rows": lanes[name].rows} for name in machines}
-        self.look_for_best(problem, machines, lanes)
+        for machine, cell in found.items():
+            self.look_for_best(problem, cell, lanes[machine])
         return found
 
     def cell(self, problem: Problem, machine: str, fits: dict[str, list[dict[str, Any]]], peer: str) -> dict[str, Any]:
@@ -178,13 +203,16 @@ class Sweep:
             "rounds": [[fit["seconds"] for fit in each] for each in (ours, theirs)],
         }
 
-    def look_for_best(self, problem: Problem, machines: list[str], lanes: dict[str, Lane]) -> None:
-        """If asked for, one exact fit of each, for as long as was allowed."""
-        seconds = self.options.best
-        for machine in machines if seconds else []:
-            found = lanes[machine].fit(problem, seconds + GRACE, time_limit=seconds, tol=EXACT)
-            if "dual_objective" in found and found["dual_objective"] <= found["primal_objective"]:
-                self.remember(problem.key(machine), found["dual_objective"])
+    def look_for_best(self, problem: Problem, cell: dict[str, Any], lane: Lane) -> None:
+        """One exact fit where the gap leaves open whether the dual is the best, as long as there is time for it."""
+        seconds = self.options.best or BEST_SHARE * self.elapsed() - self.looking
+        if cell.get("duality_gap", 1.0) <= sweep_page.bars.SWEEP_DUAL or seconds < SHORTEST_LOOK:
+            return
+        start = time.monotonic()
+        found = lane.fit(problem, seconds + GRACE, time_limit=seconds, tol=EXACT)
+        self.looking += time.monotonic() - start
+        if "dual_objective" in found and found["dual_objective"] <= found["primal_objective"]:
+            self.remember(problem.key(cell["machine"]), found["dual_objective"])
 
 
 def least(fits: list[dict[str, Any]]) -> float | None:
@@ -192,13 +220,15 @@ def least(fits: list[dict[str, Any]]) -> float | None:
     return min((fit["seconds"] for fit in fits if fit["seconds"] is not None), default=None)
 
 
-def problems(data: str, options: argparse.Namespace) -> Iterator[Problem]:
-    """All problems of a data set; where rows are sparse and have many columns, the linear ones alone."""
-    X, _ = sweep_data.find()[data]()
-    kernels = [kernel for kernel in options.kernels if kernel == "linear" or X.shape[1] <= sweep_data.SPARSE_FEATURES]
-    for kernel, scaling, C in product(kernels, options.scalings, options.costs):
-        for gamma in options.widths if kernel == "kernel" else [None]:
-            yield Problem(kernel, data, scaling, C, gamma)
+def problems(options: argparse.Namespace) -> list[Problem]:
+    """All of them; where rows are sparse and have many columns, those without a kernel alone."""
+    found = []
+    for data in options.data:
+        dense = sweep_data.raw(data)[0].shape[1] <= sweep_data.SPARSE_FEATURES
+        for kernel, scaling, C in product(options.kernels, options.scalings, options.costs):
+            widths = [None] if kernel == "linear" else options.widths if dense else []
+            found += [Problem(kernel, data, scaling, C, gamma) for gamma in widths]
+    return found
 
 
 def width(text: str) -> float | str:
@@ -216,10 +246,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scalings", nargs="+", choices=sweep_data.SCALINGS)
     parser.add_argument("--costs", nargs="+", type=float)
     parser.add_argument("--widths", nargs="+", type=width)
-    parser.add_argument("--threads", type=int, help="default: one, and two for the joint machines")
-    parser.add_argument("--rounds", type=int, help="for fits below a tenth of the limit (default: 3; quick: 1)")
+    parser.add_argument("--threads", type=int, help="default: one-against-one one, the others two")
+    parser.add_argument("--rounds", type=int, help="of fits that are short (default: 3; quick: 1)")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a fit is given up")
-    parser.add_argument("--best", type=float, help="look so many seconds for the best dual objective of a cell")
+    parser.add_argument("--budget", type=float, help="end after so many seconds, wherever the run is")
+    parser.add_argument("--best", type=float, help="seconds of a fit that looks for the best dual objective")
     parser.add_argument("--worst", type=int, default=10, help="cells of each machine that are shown")
     parser.add_argument("--anew", action="store_true", help="forget the cells, but not the best objectives, in build/")
     parser.add_argument("--quick", action="store_true", help=f"{' and '.join(QUICK)}, one cost and width, standardised")
@@ -243,7 +274,7 @@ def main() -> None:
         options.output,
         sweep_page.tables(sweep.cells, options.worst),
         details=[sweep_page.data_table(sweep.cells)],
-        notes=sweep_page.notes(sweep.cells),
+        notes=[sweep.coverage(), *sweep_page.notes(sweep.cells)],
         data={"cells": sweep.cells, "best": sweep.best.found},
     )
 

@@ -5,7 +5,7 @@ Nothing is listed by name where it can be found: pointed at another folder, the 
 
 import importlib.util
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ Loader = Callable[[], Problem]
 
 MOST_BYTES = 2_000_000
 """Of a compressed file: what is larger is neither small nor middle."""
-MOST_ROWS = 15_000
+MOST_ROWS = 5_000
+"""Of a larger set so many are drawn: a cell that takes minutes says little that one of seconds does not."""
 SPARSE_FEATURES = 2_000
 """Data with more columns stay sparse, and only linear machines see them."""
 SCALINGS = ("raw", "standardised", "range")
@@ -55,7 +56,8 @@ def read(path: Path) -> Problem:
         X = X[kept]
         return [(name, np.asarray(getattr(X, name))) for name in FIELDS] + [("y", y[kept].astype(np.int64))]
 
-    with np.load(datasets.cache_file(f"sweep-{path.parent.name}-{path.stat().st_size}", parse)) as arrays:
+    name = f"sweep-{path.parent.name}-{path.stat().st_size}-{MOST_ROWS}"
+    with np.load(datasets.cache_file(name, parse)) as arrays:
         data, indices, indptr, shape = (arrays[name] for name in FIELDS)
         X = csr_matrix((data, indices, indptr), shape=tuple(shape))
         return (X if X.shape[1] > SPARSE_FEATURES else X.toarray()), arrays["y"]
@@ -126,7 +128,18 @@ def scaled(X: Matrix, scaling: str) -> Matrix:
     return scaler.fit_transform(X)
 
 
+def few_of_each(y: NDArray, most: int = 20) -> NDArray:
+    """Places of the first rows of every class, in order."""
+    return np.sort(np.concatenate([np.flatnonzero(y == label)[:most] for label in np.unique(y)]))
+
+
+@cache
+def raw(name: str) -> Problem:
+    """A problem as it is: parsed once for each process, as all scalings come in turns."""
+    return find()[name]()
+
+
 def load(name: str, scaling: str) -> Problem:
     """A problem, ready to fit."""
-    X, y = find()[name]()
+    X, y = raw(name)
     return scaled(X, scaling), y

@@ -82,6 +82,7 @@ def options(**changes):
         "threads": 1,
         "rounds": 1,
         "limit": 20.0,
+        "budget": None,
         "best": None,
         "anew": False,
         "output": None,
@@ -174,9 +175,74 @@ def test_scaling(sweep, scaling, sparse):
 
 def test_problems_without_a_kernel_have_no_width(sweep):
     asked = options(kernels=["kernel", "linear"], costs=[1.0, 100.0], widths=["scale", 1.0])
-    found = list(sweep.problems("sklearn-iris", asked))
+    found = sweep.problems(asked)
     assert sum(problem.kernel == "kernel" for problem in found) == 4
     assert [problem.gamma for problem in found if problem.kernel == "linear"] == [None, None]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.7])
+def test_every_beginning_of_the_order_is_a_fair_sample(sweep, share):
+    asked = options(
+        data=["sklearn-iris", "sklearn-wine", "made-blobs-10", "made-blobs-15", "made-noise"],
+        kernels=["kernel", "linear"],
+        scalings=["raw", "standardised", "range"],
+        costs=[1.0, 100.0, 1e4],
+        widths=[0.01, "scale", 1.0],
+    )
+    listed = sweep.problems(asked)
+    order = sweep.sweep_order.spread(listed, sweep.astuple)
+    assert sorted(map(str, order)) == sorted(map(str, listed))
+    taken = order[: round(share * len(order))]
+    for part in ("kernel", "data", "scaling", "C", "gamma"):
+        for value in {getattr(problem, part) for problem in listed}:
+            expected = share * sum(getattr(problem, part) == value for problem in listed)
+            assert abs(sum(getattr(problem, part) == value for problem in taken) - expected) <= 1.5
+
+
+def test_the_order_is_the_same_every_time(sweep):
+    listed = sweep.problems(options(data=["sklearn-iris", "sklearn-wine"], costs=[1.0, 100.0, 1e4]))
+    assert sweep.sweep_order.spread(listed, sweep.astuple) == sweep.sweep_order.spread(listed, sweep.astuple)
+    assert sweep.sweep_order.spread([], sweep.astuple) == []
+
+
+def test_a_budget_ends_the_run_and_the_page_says_how_far_it_came(sweep, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(sweep.time, "monotonic", lambda: now[0])
+
+    def race(self, problem, machines):
+        now[0] += 4.0
+        return {machine: made_cell(optimum="here") for machine in machines}
+
+    monkeypatch.setattr(sweep.Sweep, "race", race)
+    run = sweep.Sweep(options(costs=[1.0, 10.0, 100.0, 1000.0], budget=10.0))
+    run.run()
+    assert len(run.cells) == 3
+    assert run.coverage().startswith("3 of 4 problems, 3 cells, in 12 s")
+
+
+@pytest.mark.parametrize(
+    ("gap", "best", "elapsed", "seconds"),
+    [(1e-5, 5.0, 100.0, None), (1e-2, 5.0, 0.0, 5.0), (1e-2, None, 100.0, 15.0), (1e-2, None, 0.0, None)],
+)
+def test_the_best_objective_is_looked_for_where_it_is_open_and_time_allows(sweep, gap, best, elapsed, seconds):
+    class Lane:
+        limits = ()
+
+        def fit(self, problem, within, time_limit, tol):
+            self.limits = (*self.limits, time_limit)
+            return {"dual_objective": 7.0, "primal_objective": 7.1}
+
+    run, lane = sweep.Sweep(options(best=best)), Lane()
+    run.start = sweep.time.monotonic() - elapsed
+    problem = run.problems[0]
+    run.look_for_best(problem, {"machine": "one-vs-one", "duality_gap": gap}, lane)
+    assert lane.limits == (() if seconds is None else (pytest.approx(seconds, rel=0.01),))
+    assert run.best.found == ({} if seconds is None else {problem.key("one-vs-one"): 7.0})
+
+
+def test_data_are_thinned_to_rows_of_every_class_for_the_first_fit(sweep):
+    y = np.array([3, 3, 1, 3, 2, 1, 3])
+    np.testing.assert_array_equal(sweep.sweep_data.few_of_each(y, 2), [0, 1, 2, 4, 5])
 
 
 def test_a_cell_is_measured_once_and_again_with_a_longer_limit(sweep, monkeypatch):
