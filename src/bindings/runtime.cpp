@@ -35,6 +35,7 @@ const Blas& scipy_blas() {
         b.dposv = routine<Blas::Posv>("scipy.linalg.cython_lapack", "dposv");
         b.dpotrf = routine<Blas::Potrf>("scipy.linalg.cython_lapack", "dpotrf");
         b.dpotrs = routine<Blas::Posv>("scipy.linalg.cython_lapack", "dpotrs");
+        b.dpotri = routine<Blas::Potrf>("scipy.linalg.cython_lapack", "dpotri");
         return b;
     }();
     return blas;

@@ -140,6 +140,18 @@ inline void potrs(char*, int* n, int* nrhs, double* a, int* lda, double* b, int*
     }
 }
 
+/// The inverse of L L', in place of the lower half of L.
+inline void potri(char* uplo, int* n, double* a, int* lda, int* info) {
+    const long size = *n, step = *lda;
+    int one = 1;
+    Vector inverse(static_cast<std::size_t>(size * size), 0.0);
+    for (long j = 0; j < size; ++j) {
+        inverse[j * size + j] = 1.0;
+        potrs(uplo, n, &one, a, lda, inverse.data() + j * size, n, info);
+    }
+    for (long j = 0; j < size; ++j) std::copy_n(inverse.data() + j * size + j, size - j, a + j * step + j);
+}
+
 inline void posv(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) {
     potrf(uplo, n, a, lda, info);
     if (*info == 0) potrs(uplo, n, nrhs, a, lda, b, ldb, info);
@@ -153,6 +165,7 @@ inline polymargin::Blas blas() {
     routines.dposv = &posv;
     routines.dpotrf = &potrf;
     routines.dpotrs = &potrs;
+    routines.dpotri = &potri;
     return routines;
 }
 

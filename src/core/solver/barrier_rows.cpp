@@ -112,7 +112,7 @@ double BarrierRows::complementarity_after(double step) const {
     });
 }
 
-void BarrierRows::linearise(Plane& diagonal) {
+void BarrierRows::linearise(Plane& diagonal, Plane& weights) {
     for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
             if (!open_[i]) continue;
@@ -120,8 +120,9 @@ void BarrierRows::linearise(Plane& diagonal) {
             for (Index m = 0; m < classes_; ++m) {
                 if (!on(m, i)) continue;
                 const double theta = z_.at(m, i) / a_.at(m, i) + (each_ ? w_.at(m, i) / above_.at(m, i) : 0.0);
-                sum += inverse_.at(m, i) = 1.0 / theta;
+                sum += weights.at(m, i) = inverse_.at(m, i) = 1.0 / theta;
             }
+            weights.at(labels_[i], i) = together_ ? slack_[i] / u_[i] : kInfinity;
             if (together_) damping_[i] = slack_[i] / u_[i] + sum;
             for (Index m = 0; m < classes_; ++m) {
                 const double own = m == labels_[i] ? sum : inverse_.at(m, i);
@@ -303,11 +304,11 @@ void BarrierRows::snapped_coefficients(Plane& out) const {
     });
 }
 
-double BarrierRows::linear() const {
+double BarrierRows::linear(const Plane& coefficients) const {
     return sum_of_strips(pool_, size(), [&](Index begin, Index end) {
         double sum = 0.0;
         for (Index m = 0; m < classes_; ++m) {
-            for (Index i = begin; i < end; ++i) sum += a_.at(m, i) * slopes_.at(m, i);
+            for (Index i = begin; i < end; ++i) sum -= coefficients.at(m, i) * slopes_.at(m, i);
         }
         return sum;
     });

@@ -89,8 +89,10 @@ class BarrierRows {
     void centre(const Plane& scores, double mu);
     /// Their sum, mu times their number on the central path.
     [[nodiscard]] double complementarity() const;
-    /// Theta at the present point; and the diagonal of M for each class.
-    void linearise(Plane& diagonal);
+    /// Theta at the present point; for each class the diagonal of M, and the weights D with which
+    /// `M = D - D 1 1'D / 1'D 1`: those of the wrong classes are 1 / (z / a + w / (L - a)), that of the example's own
+    /// is (A - sum a) / u, or infinite without such a limit.
+    void linearise(Plane& diagonal, Plane& weights);
     /// `out = P Theta^-1 (c - P'change)` for a step to mu: what coefficients do when the scores change by `change` and
     /// `shift`. With `correct`, c is less the products of the parts of the last direction.
     void respond(const Step& step, ClassMajor<double> out) const;
@@ -106,8 +108,8 @@ class BarrierRows {
     void coefficients(Plane& out) const;
     /// The same, what is nearer to a limit than its multiplier is to 0 being put there.
     void snapped_coefficients(Plane& out) const;
-    /// `sum a'(o_y - o_m)`, the linear part of the objective.
-    [[nodiscard]] double linear() const;
+    /// `sum o_m B_m`, the linear part of the objective, for these coefficients.
+    [[nodiscard]] double linear(const Plane& coefficients) const;
     /// The loss of all examples at these scores (plus `shift`): what the feasible rows are the conjugate of.
     [[nodiscard]] double loss(ClassMajor<const double> scores, std::span<const double> shift) const;
 

@@ -36,7 +36,9 @@ InteriorPoint<Real>::InteriorPoint(InteriorPointProblem problem, const KernelPro
       mu_(settings.start * largest_product(problem)),
       barrier_(problem.labels, std::move(problem.limits), std::move(problem.slopes), pool),
       inverse_(kernel, k_, pool, blas),
-      most_sample_(largest_sample(problem.most_bytes, k_, settings)),
+      coupled_(kernel, k_, pool, blas),
+      most_bytes_(problem.most_bytes / 2),
+      most_sample_(largest_sample(most_bytes_, k_, settings)),
       sample_(std::min(most_sample_, static_cast<Index>(settings.sample * std::cbrt(static_cast<double>(n_ * n_))))),
       v_(k_, n_),
       s_(k_, n_),
@@ -53,9 +55,12 @@ InteriorPoint<Real>::InteriorPoint(InteriorPointProblem problem, const KernelPro
       y_(k_, n_),
       ky_(k_, n_),
       diagonal_(k_, n_),
+      weights_(k_, n_),
       best_rows_(k_, n_),
       shift_(k_, 0.0),
-      extra_(k_, 0.0) {}
+      extra_(k_, 0.0) {
+    barrier_.centre(s_, mu_);
+}
 
 template <class Real>
 double InteriorPoint<Real>::largest_product(const InteriorPointProblem& problem) {
@@ -132,7 +137,7 @@ auto InteriorPoint<Real>::measure() -> Objectives {
     }
     const double primal = 0.5 * squares + barrier_.loss(s_.view(), {});
     const double primal_of_dual = 0.5 * dual_squares + barrier_.loss(kb_.view(), shift_);
-    return {std::min(primal, primal_of_dual), -0.5 * dual_squares - barrier_.linear() - bias};
+    return {std::min(primal, primal_of_dual), -0.5 * dual_squares - barrier_.linear(b_) - bias};
 }
 
 /// `r = R + P Theta^-1 (c - P'K x) - x` and its product with K: that of R is known.
@@ -150,8 +155,13 @@ void InteriorPoint<Real>::set_residual(double mu, bool correct) {
 
 template <class Real>
 void InteriorPoint<Real>::precondition() {
-    inverse_.apply(kr_.view(), y_.view());
-    multiply(y_, ky_);
+    if (complete_) {
+        coupled_.apply(kr_.view(), y_.view());
+        kernel_.apply(y_.view(), coupled_.examples(), ky_.view());
+    } else {
+        inverse_.apply(kr_.view(), y_.view());
+        multiply(y_, ky_);
+    }
     for_strips([&](Index m, Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
             z_.at(m, i) = r_.at(m, i) - y_.at(m, i);
@@ -195,10 +205,26 @@ Index InteriorPoint<Real>::solve(double accuracy) {
 }
 
 template <class Real>
+bool InteriorPoint<Real>::coupled_pays() const {
+    const double most = std::max(settings_.cheap * product_cost(), sampled_cost_);
+    return settings_.factor_worth * coupled_.factor_cost() <= most && coupled_.bytes() <= most_bytes_ &&
+           coupled_.largest_class() <= settings_.most_sample;
+}
+
+template <class Real>
+bool InteriorPoint<Real>::factor() {
+    coupled_.choose(diagonal_.view(), weights_.view(), negligible_);
+    complete_ = coupled_pays() && coupled_.factor(control_);
+    if (control_.stop_requested()) return false;
+    return complete_ || inverse_.factor(diagonal_.view(), sample_, negligible_, control_);
+}
+
+template <class Real>
 void InteriorPoint<Real>::choose_sample(Index iterations) {
-    const double product = 2.0 * static_cast<double>(n_) * static_cast<double>(n_ * k_);
-    const double use = static_cast<double>(iterations) * (2.0 * product + inverse_.apply_cost());
+    if (complete_) return;
+    const double use = static_cast<double>(iterations) * (2.0 * product_cost() + inverse_.apply_cost());
     const double made = settings_.factor_worth * inverse_.factor_cost();
+    sampled_cost_ = use + made;
     if (use > settings_.most_share * made && inverse_.live() > sample_) {
         sample_ = std::min(most_sample_, static_cast<Index>(settings_.more * static_cast<double>(sample_)));
     } else if (use < settings_.least_share * made) {
@@ -209,8 +235,8 @@ void InteriorPoint<Real>::choose_sample(Index iterations) {
 /// Predictor and corrector; false if the system could not be factorised.
 template <class Real>
 bool InteriorPoint<Real>::step() {
-    barrier_.linearise(diagonal_);
-    if (!inverse_.factor(diagonal_.view(), sample_, negligible_, control_)) return false;
+    barrier_.linearise(diagonal_, weights_);
+    if (!factor()) return false;
     for_strips([&](Index m, Index begin, Index end) {
         std::fill(x_.view().row(m) + begin, x_.view().row(m) + end, 0.0);
         std::fill(kx_.view().row(m) + begin, kx_.view().row(m) + end, 0.0);
@@ -241,10 +267,18 @@ void InteriorPoint<Real>::go(double length) {
     for (Index m = 0; m < k_; ++m) shift_[m] += length * extra_[m];
 }
 
+/// Whether the gap of the rows, which are not quite the best dual point, is at most this. Of a free bias it is not
+/// known: their columns do not sum to zero.
+template <class Real>
+bool InteriorPoint<Real>::rows_are_near(double gap) {
+    if (free_bias_) return true;
+    multiply(best_rows_, ky_);
+    return relative_gap(result_.primal, -0.5 * dot(best_rows_, ky_) - barrier_.linear(best_rows_)) <= gap;
+}
+
 template <class Real>
 InteriorPointResult InteriorPoint<Real>::run(double gap) {
-    Index last_gain = 0;
-    barrier_.centre(s_, mu_);
+    Index last_gain = result_.steps;
     for (; result_.steps < settings_.max_steps; ++result_.steps) {
         const auto [primal, dual] = measure();
         if (control_.stop_requested()) return ended(stop_reason(control_));
@@ -261,7 +295,7 @@ InteriorPointResult InteriorPoint<Real>::run(double gap) {
         Progress progress = control_.progress();
         progress.gap = result_.gap;
         control_.report(progress);
-        if (result_.gap <= gap) return ended(Status::converged);
+        if (result_.gap <= gap && rows_are_near(settings_.rounded * gap)) return ended(Status::converged);
         if (result_.steps - last_gain >= settings_.patience || !step()) break;
     }
     if (control_.stop_requested()) return ended(stop_reason(control_));
@@ -276,7 +310,7 @@ InteriorPointResult InteriorPoint<Real>::ended(Status status) {
 
 template <class Real>
 Index InteriorPoint<Real>::bytes(Index n, Index classes) {
-    constexpr Index planes = 26;  // 16 here, 10 in `BarrierRows`
+    constexpr Index planes = 27;  // 17 here, 10 in `BarrierRows`
     return planes * classes * padded<double>(n) * static_cast<Index>(sizeof(double));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "solver/barrier_rows.hpp"
+#include "solver/coupled_inverse.hpp"
 #include "solver/kernel_product.hpp"
 #include "solver/sampled_inverse.hpp"
 #include "solver/status.hpp"
@@ -17,6 +18,8 @@ struct InteriorPointSettings {
     double boundary = 0.98;  ///< how much of the way to the boundary a step takes
     Index max_steps = 100;
     Index patience = 10;  ///< steps in a row that gain nothing
+    /// How much larger the gap of the rows may be, in which what is nearly at a limit is there.
+    double rounded = 10.0;
     /// What is left of a linear system, in the norm of K, in units of the root of the complementarity; so many times as
     /// much in a predictor. (With 0.05 in both, products took twice the time.)
     double residual = 0.3, predictor = 3.0;
@@ -25,6 +28,9 @@ struct InteriorPointSettings {
     /// few products take the same; and how that changes when what its use takes is less, or more, than so many times
     /// what it took.
     double sample = 3.0, more = 1.35, fewer = 0.75, least_share = 0.7, most_share = 3.0;
+    /// A factorisation of all that matters is made where it takes no more than so many products, or than the last step
+    /// without it.
+    double cheap = 40.0;
     Index most_sample = 1536;    ///< a factorisation that takes much longer would keep a stop waiting
     double factor_worth = 2.0;   ///< of an operation of a factorisation, in those of a product
     double negligible = 0.3;     ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
@@ -63,8 +69,9 @@ struct InteriorPointResult {
 ///
 /// so that whatever rounding and an inexact solution leave is in R, measured by `tr(R'KR)`, and both objectives are
 /// those of feasible points. The system is solved by conjugate gradients in the inner product `tr(X'KY)`, in which its
-/// matrix is self-adjoint; products with K are kept with every vector. `SampledInverse` preconditions; for what couples
-/// the classes, vectors are centred over them, as the rows of the solution are. A step is predictor and corrector
+/// matrix is self-adjoint; products with K are kept with every vector. `SampledInverse` preconditions as long as most
+/// coefficients are free, vectors being centred over the classes, as the rows of the solution are; then
+/// `CoupledInverse`. A step is predictor and corrector
 /// (Mehrotra, SIAM Journal on Optimization 2, 1992), the corrector's system started from the predictor's solution.
 ///
 /// A free bias is found by proximal steps, one with each step of the method: the kernel has a large `weight` added, and
@@ -75,16 +82,16 @@ class InteriorPoint {
     InteriorPoint(InteriorPointProblem problem, const KernelProduct<Real>& kernel, ThreadPool& pool, const Blas& blas,
                   Control& control, const InteriorPointSettings& settings = {});
 
-    /// Go on until the relative gap is at most `gap`.
+    /// Go on, from where the last run ended, until the relative gap is at most `gap`.
     InteriorPointResult run(double gap);
     /// The rows of coefficients of the best dual point, what is nearly at a limit being there.
     [[nodiscard]] const Plane& rows() const { return best_rows_; }
 
     /// Memory for so many examples and classes, beside that of the preconditioner.
     [[nodiscard]] static Index bytes(Index n, Index classes);
-    /// Of a preconditioner that has so many rows of a class.
+    /// Of a preconditioner that has so many rows of a class, and of the one that takes its place.
     [[nodiscard]] static Index sample_bytes(Index rows, Index classes) {
-        return rows * rows * classes * static_cast<Index>(sizeof(double));
+        return 2 * rows * rows * classes * static_cast<Index>(sizeof(double));
     }
 
   private:
@@ -104,7 +111,13 @@ class InteriorPoint {
     /// `z` from `r`, and their products with K.
     void precondition();
     void go(double length);
+    [[nodiscard]] bool rows_are_near(double gap);
+    /// Make a preconditioner for the present point; false if that is not possible.
+    [[nodiscard]] bool factor();
+    [[nodiscard]] bool coupled_pays() const;
     void choose_sample(Index iterations);
+    /// Operations of a product of the kernel with all classes.
+    [[nodiscard]] double product_cost() const { return 2.0 * static_cast<double>(n_) * static_cast<double>(n_ * k_); }
     InteriorPointResult ended(Status status);
 
     void multiply(const Plane& x, Plane& kx);
@@ -123,10 +136,14 @@ class InteriorPoint {
     double negligible_, mu_;
     BarrierRows barrier_;
     SampledInverse<Real> inverse_;
+    CoupledInverse<Real> coupled_;
+    Index most_bytes_;
+    bool complete_ = false;      // whether the coupled one is used
+    double sampled_cost_ = 0.0;  // of the last step without it
     Index most_sample_, sample_;
     Plane v_, s_, b_, kb_;                              // V, S = K V + shift, B = P a, K B
     Plane x_, kx_, r_, kr_, p_, kp_, z_, kz_, y_, ky_;  // of the linear system, and their products with K
-    Plane diagonal_, best_rows_;
+    Plane diagonal_, weights_, best_rows_;
     std::vector<double> shift_, extra_;  // of the scores, and what a full step adds to it
     InteriorPointResult result_;
 };

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
+
 #include <vector>
 
 #include "kernel/gram.hpp"
@@ -117,7 +119,8 @@ class JointSolver {
         return settings_.room * (largest > 0.0 ? largest : 1.0 / unit_);
     }
 
-    void take_over() {
+    /// The method, at its beginning.
+    void prepare() {
         const Index n = problem_.size(), k = problem_.classes();
         InteriorPointProblem request{.labels = problem_.labels(),
                                      .limits = {},
@@ -133,15 +136,19 @@ class JointSolver {
             request.limits.push_back(limits_of(i, largest));
         }
         const double weight = free_bias_ ? settings_.interior_point.free_weight * unit_ : problem_.bias().weight;
-        const KernelProduct<Real> kernel(problem_.kernel_rows(), weight, store_.pool(), control_);
-        InteriorPoint<Real> method(std::move(request), kernel, store_.pool(), blas_, control_,
-                                   settings_.interior_point);
-        const auto result = method.run(gap_);
+        kernel_ = std::make_unique<KernelProduct<Real>>(problem_.kernel_rows(), weight, store_.pool(), control_);
+        method_ = std::make_unique<InteriorPoint<Real>>(std::move(request), *kernel_, store_.pool(), blas_, control_,
+                                                        settings_.interior_point);
+    }
+
+    void take_over() {
+        if (!method_) prepare();
+        const auto result = method_->run(gap_);
         // Asked again it would end at the same point, unless that is what it was asked for; and how near a proximal
         // step on a free bias is cannot be told from its objectives.
         times_ = free_bias_ || result.status != Status::converged ? settings_.most : times_ + 1;
         gap_ *= settings_.finer;
-        adopt(method.rows(), result);
+        adopt(method_->rows(), result);
     }
 
     /// Go on from the rows that were found, if they are better.
@@ -169,6 +176,8 @@ class JointSolver {
     double unit_;
     bool free_bias_;
     TakeoverSettings settings_;
+    std::unique_ptr<KernelProduct<Real>> kernel_;
+    std::unique_ptr<InteriorPoint<Real>> method_;  // once it has taken over: it goes on where it ended
     double gap_;
     Index times_ = 0;
 };

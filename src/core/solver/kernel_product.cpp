@@ -97,20 +97,21 @@ void multiply(int classes, const Real* const* rows, Index row_count, Index begin
     }
 }
 
-/// Classes in groups of much the same size, and the numbers of each group, those of a row next to each other.
+/// Classes in groups of much the same size, and the numbers of each group for some examples, those of an example next
+/// to each other.
 struct Groups {
     std::vector<Index> starts;
     Buffer<double> values;
 
-    explicit Groups(ClassMajor<const double> x, Index n) : values(x.classes * n) {
-        const Index count = (x.classes + kGroup - 1) / kGroup;
+    Groups(ClassMajor<const double> x, std::span<const Index> which) : values(x.classes * std::ssize(which)) {
+        const Index n = std::ssize(which), count = (x.classes + kGroup - 1) / kGroup;
         for (Index g = 0; g <= count; ++g) starts.push_back(g * x.classes / count);
         for (Index g = 0; g < count; ++g) {
             const Index width = starts[g + 1] - starts[g];
             double* to = values.data() + starts[g] * n;
             for (Index m = 0; m < width; ++m) {
                 const double* from = x.row(starts[g] + m);
-                for (Index j = 0; j < n; ++j) to[j * width + m] = from[j];
+                for (Index j = 0; j < n; ++j) to[j * width + m] = from[which[j]];
             }
         }
     }
@@ -120,40 +121,37 @@ struct Groups {
 
 template <class Real>
 void KernelProduct<Real>::apply(ClassMajor<const double> x, ClassMajor<double> out) const {
-    const Index n = size();
-    const Groups groups(x, n);
+    std::vector<Index> all(rows_.size());
+    std::iota(all.begin(), all.end(), Index{0});
+    apply(x, all, out);
+}
+
+template <class Real>
+void KernelProduct<Real>::apply(ClassMajor<const double> x, std::span<const Index> which,
+                                ClassMajor<double> out) const {
+    const Index n = size(), some = std::ssize(which);
+    const Groups groups(x, which);
+    std::vector<const Real*> rows(which.size());
+    std::ranges::transform(which, rows.begin(), [&](Index i) { return rows_[i]; });
     std::vector<double> sums(x.classes, 0.0);
-    if (weight_ != 0.0) {
-        for (Index m = 0; m < x.classes; ++m) sums[m] = weight_ * std::accumulate(x.row(m), x.row(m) + n, 0.0);
+    for (Index m = 0; m < x.classes && weight_ != 0.0; ++m) {
+        for (const Index i : which) sums[m] += weight_ * x.at(m, i);
     }
     pool_.for_each((n + kStrip - 1) / kStrip, [&](Index strip) {
         if (control_.stop_requested()) return;
         const Index begin = strip * kStrip, end = std::min(begin + kStrip, n);
         for (Index m = 0; m < x.classes; ++m) std::fill(out.row(m) + begin, out.row(m) + end, sums[m]);
-        for (Index r = 0; r < n; r += kRows) {
-            const Index count = std::min(kRows, n - r);
+        for (Index r = 0; r < some; r += kRows) {
+            const Index count = std::min(kRows, some - r);
             for (std::size_t g = 0; g + 1 < groups.starts.size(); ++g) {
                 const Index first = groups.starts[g], width = groups.starts[g + 1] - first;
                 double* to[kGroup];
                 for (Index m = 0; m < width; ++m) to[m] = out.row(first + m);
-                multiply(static_cast<int>(width), rows_.data() + r, count, begin, end,
-                         groups.values.data() + first * n + r * width, to);
+                multiply(static_cast<int>(width), rows.data() + r, count, begin, end,
+                         groups.values.data() + first * some + r * width, to);
             }
         }
     });
-}
-
-template <class Real>
-void KernelProduct<Real>::add_rows(std::span<const Index> which, std::span<const double> by, double* out) const {
-    const Index n = size(), count = std::ssize(which);
-    std::vector<const Real*> rows(which.size());
-    std::ranges::transform(which, rows.begin(), [&](Index i) { return rows_[i]; });
-    for (Index begin = 0; begin < n; begin += kStrip) {
-        if (control_.stop_requested()) return;
-        multiply(1, rows.data(), count, begin, std::min(begin + kStrip, n), by.data(), &out);
-    }
-    const double sum = weight_ * std::accumulate(by.begin(), by.end(), 0.0);
-    if (sum != 0.0) std::for_each(out, out + n, [sum](double& v) { v += sum; });
 }
 
 template class KernelProduct<float>;

@@ -25,8 +25,8 @@ class KernelProduct {
     /// `out_m = (K + weight) x_m` for every class, by all threads: 2 n^2 k operations. After a stop was requested `out`
     /// is incomplete.
     void apply(ClassMajor<const double> x, ClassMajor<double> out) const;
-    /// `out += sum_s by[s] (K + weight)[which[s]]`, by the thread that calls.
-    void add_rows(std::span<const Index> which, std::span<const double> by, double* out) const;
+    /// The same for an x that is zero but for these examples, with as many fewer operations.
+    void apply(ClassMajor<const double> x, std::span<const Index> which, ClassMajor<double> out) const;
 
   private:
     std::vector<const Real*> rows_;

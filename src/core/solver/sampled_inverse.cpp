@@ -6,28 +6,13 @@
 #include <limits>
 #include <utility>
 
-#include "support/dot.hpp"
-#include "support/multiversion.hpp"
+#include "support/block_cholesky.hpp"
 
 namespace polymargin {
 namespace {
 
 constexpr int kTries = 6;
 constexpr double kMoreRidge = 16.0;
-
-/// `x = (L L')^-1 x` for a lower L, column-major: its columns are read one after the other, there and back. (LAPACK's
-/// routine packs the matrix for every vector.)
-POLYMARGIN_MULTIVERSION void solve_triangles(const double* factor, Index size, double* x) {
-    for (Index j = 0; j < size; ++j) {
-        const double* column = factor + j * size;
-        const double value = x[j] /= column[j];
-        for (Index i = j + 1; i < size; ++i) x[i] -= value * column[i];
-    }
-    for (Index j = size - 1; j >= 0; --j) {
-        const double* column = factor + j * size;
-        x[j] = (x[j] - dot_in_lanes(column + j + 1, x + j + 1, size - j - 1)) / column[j];
-    }
-}
 
 }  // namespace
 

@@ -22,7 +22,8 @@ struct Blas {
     Gelsy dgelsy = nullptr;  ///< minimum-norm least squares by a rank-revealing QR
     Posv dposv = nullptr;    ///< a positive definite system by Cholesky's method,
     Potrf dpotrf = nullptr;  ///< its first half: the factor alone,
-    Posv dpotrs = nullptr;   ///< and its second
+    Posv dpotrs = nullptr;   ///< its second,
+    Potrf dpotri = nullptr;  ///< and the inverse from the factor
 
     /// Row-major `c (m x n) = a (m x k) b' (n x k) + beta c`, leading dimensions in elements.
     template <class Real>

@@ -79,7 +79,10 @@ class Joint:
         if solver in LINEAR_SOLVERS:
             task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
             return solve_linear(task, training, kernel, options)
-        matrices = 2  # the kernel's, and that of the features that a wide one is made of
+        n, k = training.n_examples, layout.n_scores
+        # The kernel's and that of the features that a wide one is made of; an interior-point method has two for each
+        # class, and some 30 numbers for each example and class.
+        matrices = 3 + 2 * k + 30 * k // n
         session = kernel.session(
             training.X,
             training.order,

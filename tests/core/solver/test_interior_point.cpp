@@ -6,6 +6,7 @@
 #include "plain_losses.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/weston_watkins.hpp"
+#include "support/block_cholesky.hpp"
 
 using namespace polymargin;
 using fixtures::Matrix;
@@ -150,6 +151,22 @@ TEST(products_of_a_kernel_with_all_classes) {
     }
 }
 
+TEST(products_of_a_kernel_with_few_examples) {
+    const Index n = 300, classes = 7;
+    const Kernel<float> kernel(random_gram(n, 322), 0.7, 2);
+    Random random(323);
+    Plane x(classes, n), all(classes, n), some = random_plane(classes, n, random);
+    const std::vector<Index> which{0, 3, 150, 151, 299};
+    for (const Index i : which) {
+        for (Index m = 0; m < classes; ++m) x.at(m, i) = random.normal();
+    }
+    kernel.product.apply(x.view(), all.view());
+    kernel.product.apply(x.view(), which, some.view());
+    for (Index m = 0; m < classes; ++m) {
+        for (Index i = 0; i < n; ++i) CHECK_CLOSE(some.at(m, i), all.at(m, i), 1e-12);
+    }
+}
+
 TEST(products_are_the_same_for_any_number_of_threads) {
     const Matrix gram = random_gram(600, 313);
     Random random(314);
@@ -207,6 +224,94 @@ TEST(a_sample_of_all_rows_is_the_inverse) {
             CHECK_CLOSE(x.at(m, i) + diagonal.at(m, i) * kx.at(m, i), r.at(m, i), 1e-8 * (1.0 + diagonal.at(m, i)));
         }
     }
+}
+
+/// `M r` for an example: of the weights D, one of which may be infinite.
+double coupled_product(const Plane& weights, const Plane& x, Index m, Index i) {
+    double sum = 0.0, mean = 0.0;
+    for (Index l = 0; l < x.classes(); ++l) {
+        if (std::isinf(weights.at(l, i))) {
+            if (l != m) return weights.at(m, i) * (x.at(m, i) - x.at(l, i));
+            double out = 0.0;
+            for (Index c = 0; c < x.classes(); ++c) {
+                if (c != m) out += weights.at(c, i) * (x.at(m, i) - x.at(c, i));
+            }
+            return out;
+        }
+        sum += weights.at(l, i);
+        mean += weights.at(l, i) * x.at(l, i);
+    }
+    return weights.at(m, i) * (x.at(m, i) - mean / sum);
+}
+
+TEST(a_coupled_inverse_is_the_inverse) {
+    const Index n = 60, classes = 4;
+    const Kernel<double> kernel(random_gram(n, 324), 0.5);
+    const Blas blas = plain::blas();
+    Random random(325);
+    for (const bool unlimited : {false, true}) {
+        Plane weights(classes, n), diagonal(classes, n);
+        for (Index i = 0; i < n; ++i) {
+            if (i % 9 == 4) continue;  // without room
+            for (Index m = 0; m < classes; ++m) weights.at(m, i) = std::exp(random.normal());
+            if (unlimited) weights.at(i % classes, i) = kInfinity;
+            for (Index m = 0; m < classes; ++m) {
+                Plane unit(classes, n);
+                unit.at(m, i) = 1.0;
+                diagonal.at(m, i) = coupled_product(weights, unit, m, i);
+            }
+        }
+        std::vector<Plane> results;
+        const Plane r = random_plane(classes, n, random);
+        for (const int threads : {1, 3}) {
+            ThreadPool pool(threads);
+            CoupledInverse<double> inverse(kernel.product, classes, pool, blas);
+            inverse.choose(diagonal.view(), weights.view(), 0.0);
+            CHECK(inverse.largest_class() == std::ssize(inverse.examples()) && inverse.factor(kernel.control));
+            Plane kr(classes, n), less(classes, n);
+            kernel.product.apply(r.view(), kr.view());
+            inverse.apply(kr.view(), less.view());
+            results.push_back(less);
+        }
+        Plane x(classes, n), kx(classes, n);
+        for (Index m = 0; m < classes; ++m) {
+            CHECK(std::equal(results[0].view().row(m), results[0].view().row(m) + n, results[1].view().row(m)));
+            for (Index i = 0; i < n; ++i) x.at(m, i) = r.at(m, i) - results[0].at(m, i);
+        }
+        kernel.product.apply(x.view(), kx.view());
+        for (Index m = 0; m < classes; ++m) {
+            for (Index i = 0; i < n; ++i) {
+                const double out = i % 9 == 4 ? 0.0 : coupled_product(weights, kx, m, i);
+                // What is infinite counts as 50 times the others.
+                CHECK_CLOSE(x.at(m, i) + out, r.at(m, i), unlimited ? 0.2 : 1e-6);
+            }
+        }
+    }
+}
+
+TEST(factors_by_blocks_are_those_of_the_whole) {
+    const Blas blas = plain::blas();
+    Random random(326);
+    for (const Index n : {1, 5, 128, 129, 300}) {
+        const Matrix gram = random_gram(n, 327);
+        std::vector<double> matrix = gram.values, x(n), product(n, 0.0);
+        for (Index i = 0; i < n; ++i) matrix[i * n + i] += 0.1;
+        for (double& v : x) v = random.normal();
+        for (Index i = 0; i < n; ++i) {
+            for (Index j = 0; j < n; ++j) product[i] += matrix[i * n + j] * x[j];
+        }
+        ThreadPool alone(1), together(3);
+        Control control;
+        std::vector<double> same = matrix;
+        CHECK(factor_by_blocks(matrix.data(), n, blas, alone, control));
+        CHECK(factor_by_blocks(same.data(), n, blas, together, control) && same == matrix);
+        solve_triangles(matrix.data(), n, product.data());
+        for (Index i = 0; i < n; ++i) CHECK_CLOSE(product[i], x[i], 1e-8);
+    }
+    std::vector<double> indefinite{1.0, 2.0, 2.0, 1.0};
+    ThreadPool pool(1);
+    Control control;
+    CHECK(!factor_by_blocks(indefinite.data(), 2, blas, pool, control));
 }
 
 TEST(interior_points_reach_the_optimum) {
