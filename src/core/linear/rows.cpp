@@ -13,8 +13,22 @@ namespace {
 
 /// Above this share of non-zeros the columns cost more than the zeros.
 constexpr double kDense = 0.5;
+/// So many rows, which are in random order, tell whether a dense matrix is one of zeros.
+constexpr Index kLook = 1 << 14;
+/// How many rows ahead the caller's are fetched: about the time that memory takes.
+constexpr Index kAhead = 8;
 /// Squared lengths beyond this overflow sooner or later in products with weights.
 constexpr double kLargestNorm = 1e300;
+
+void fetch_row(const DenseView& dense, Index row) {
+    std::visit(
+        [&](const auto& values) {
+            const auto* x = values.data() + row * dense.features;
+            const Index lane = static_cast<Index>(kCacheLine / sizeof *x), few = std::min<Index>(dense.features, 16 * lane);
+            for (Index f = 0; f < few; f += lane) __builtin_prefetch(x + f);
+        },
+        dense.values);
+}
 
 [[noreturn]] void refuse(Index row, Index column) {
     throw std::invalid_argument("the value in row " + std::to_string(row) + ", column " + std::to_string(column) +
@@ -29,6 +43,14 @@ struct LinearRows<Real>::Source {
     std::span<const Index> order;
     std::span<const double> shift;
 };
+
+template <class Real>
+bool LinearRows<Real>::is_dense(const Source& source, Index features) {
+    const Index look = std::min(kLook, static_cast<Index>(std::ssize(source.order)));
+    Index count = 0;
+    for (Index i = 0; i < look; ++i) count += entries_of(source.data, source.order[i]);
+    return static_cast<double>(count) > kDense * static_cast<double>(look * features);
+}
 
 template <class Real>
 LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers,
@@ -47,15 +69,14 @@ LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order,
 template <class Real>
 void LinearRows<Real>::plan(const Source& source, const Workers& workers) {
     const Index features = std::ssize(original_), n = std::ssize(source.order);
+    if (!source.shift.empty() || is_dense(source, features)) {
+        for (Index i = 0; i <= n; ++i) starts_[i] = i * features;
+        return;
+    }
     workers.for_parts(n, [&](Range part) {
         for (Index i = part.begin; i < part.end; ++i) starts_[i + 1] = entries_of(source.data, source.order[i]);
     });
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
-    const auto count = static_cast<double>(starts_[n]);
-    if (!source.shift.empty() || count > kDense * static_cast<double>(n * features)) {
-        for (Index i = 0; i <= n; ++i) starts_[i] = i * features;
-        return;
-    }
     std::vector<Index> occurrences(features, 0);
     for (Index i = 0; i < n; ++i) for_entries(source.data, source.order[i], [&](Index f, double) { ++occurrences[f]; });
     std::ranges::stable_sort(original_, [&](Index a, Index b) { return occurrences[a] > occurrences[b]; });
@@ -64,7 +85,9 @@ void LinearRows<Real>::plan(const Source& source, const Workers& workers) {
 
 template <class Real>
 void LinearRows<Real>::read(const Source& source, Range part, std::span<const std::uint32_t> place) {
+    const auto* dense_data = std::get_if<DenseView>(&source.data);
     for (Index i = part.begin; i < part.end; ++i) {
+        if (dense_data != nullptr && i + kAhead < part.end) fetch_row(*dense_data, source.order[i + kAhead]);
         if (dense()) {
             read_dense(source, i);
         } else {

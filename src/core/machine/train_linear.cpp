@@ -21,10 +21,13 @@ struct Shuffled {
         std::vector<Index> from(request.order.size());
         std::iota(from.begin(), from.end(), Index{0});
         if (request.settings.shuffling) Shuffler(request.settings.seed)(std::span(from));
+        order.resize(from.size());
+        labels.resize(from.size());
+        cost_bounds.resize(from.size());
         for (std::size_t p = 0; p < from.size(); ++p) {
-            order.push_back(request.order[from[p]]);
-            labels.push_back(request.labels[from[p]]);
-            cost_bounds.push_back(request.cost_bounds[from[p]]);
+            order[p] = request.order[from[p]];
+            labels[p] = request.labels[from[p]];
+            cost_bounds[p] = request.cost_bounds[from[p]];
             place[from[p]] = static_cast<Index>(p);
         }
     }
@@ -91,9 +94,15 @@ LinearSolution solve_to_violation(LinearTask<Loss> task, const LinearRequest& re
 }
 
 /// The classes of a separable machine are solved in groups: few, so that a visit does not cost much more for all its
-/// classes than for one, but two at least, for two threads. Their number does not depend on that of the threads.
-std::vector<Range> groups_of(Index classes, bool separable, Index most) {
-    if (!separable || classes < 2) return {{0, classes}};
+/// classes than for one, but two at least, for two threads. Their number does not depend on that of the threads. All
+/// are one group for Newton's steps on samples, whose passes over the examples the threads share.
+template <class Loss, class Real>
+std::vector<Range> groups_of(const LinearRequest& request, const LinearRows<Real>& rows) {
+    const Index classes = request.classes, most = request.tuning.classes_in_group;
+    const bool together = request.method == LinearMethod::sequential_dual && request.start_support.empty() &&
+                          request.start_bias.empty() &&
+                          samples_grow<Loss>(request.settings, rows, classes, request.tuning.newton);
+    if (!SeparableLoss<Loss> || classes < 2 || together) return {{0, classes}};
     const Index count = std::max<Index>(2, (classes + most - 1) / most);
     std::vector<Range> groups;
     for (Index g = 0; g < count; ++g) groups.push_back({classes * g / count, classes * (g + 1) / count});
@@ -158,7 +167,7 @@ LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Bla
     std::vector<double> centre;
     if (request.bias == BiasKind::free) centre = polymargin::centre(request.data, request.order, workers);
     const LinearRows<Real> rows(request.data, examples.order, workers, centre);
-    const auto groups = groups_of(request.classes, SeparableLoss<Loss>, request.tuning.classes_in_group);
+    const auto groups = groups_of<Loss>(request, rows);
     const auto start_support = examples.places_of(request.start_support);
     std::vector<LinearSolution> solutions(groups.size());
     // The certificate is for the point where the solver was stopped.

@@ -49,11 +49,28 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
     return solution;
 }
 
-/// Whether the first examples are a sample of all, and there is nothing better to start from.
-template <NewtonLoss Loss, class Real>
-bool may_grow(const LinearTask<Loss>& task, const LinearRows<Real>& rows) {
-    return task.settings.shuffling && task.start_support.empty() && task.start_bias.empty() &&
-           ProximalNewton<Loss, Real>::samples(rows, task.tuning.newton).size() > 1;
+/// Whether Newton's steps are for such a problem.
+template <RowLoss Loss, class Real>
+bool newton_suits(const SequentialSettings& settings, const LinearRows<Real>& rows, Index classes,
+                  const NewtonSettings& newton) {
+    if constexpr (NewtonLoss<Loss>) {
+        return settings.newton && rows.size() >= settings.newton_from &&
+               ProximalNewton<Loss, Real>::suits(rows, classes, newton);
+    } else {
+        return false;
+    }
+}
+
+/// Whether the first examples are a sample of all, and there are enough for Newton's steps to begin with it.
+template <RowLoss Loss, class Real>
+bool samples_grow(const SequentialSettings& settings, const LinearRows<Real>& rows, Index classes,
+                  const NewtonSettings& newton) {
+    if constexpr (NewtonLoss<Loss>) {
+        return settings.shuffling && newton_suits<Loss>(settings, rows, classes, newton) &&
+               ProximalNewton<Loss, Real>::samples(rows, newton).size() > 1;
+    } else {
+        return false;
+    }
 }
 
 /// Come near by the sequential method, or on samples if there are enough examples, and finish by Newton steps.
@@ -62,7 +79,10 @@ LinearSolution solve_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss
                                const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
                                const LinearTools& tools) {
     const bool free = task.bias == BiasKind::free;
-    if (may_grow(task, rows)) return finish_by_newton(task, solver, rows, weight, bias, tools, true);
+    // With nothing better to start from.
+    const bool grow = task.start_support.empty() && task.start_bias.empty() &&
+                      samples_grow<Loss>(task.settings, rows, task.problem.classes, task.tuning.newton);
+    if (grow) return finish_by_newton(task, solver, rows, weight, bias, tools, true);
     const Status status = solver.run(std::max(task.tuning.near_gap, task.gap), task.tuning.near_loops);
     if (free) bias.assign(solver.bias().begin(), solver.bias().end());
     if (status == Status::converged) return finish_by_newton(task, solver, rows, weight, bias, tools);

@@ -132,7 +132,7 @@ class ProximalNewton {
         std::vector<Example> examples = {};
         std::vector<Real> curvatures = {};
         std::vector<std::uint64_t> faces = {};
-        double losses = 0.0, linear = 0.0, slope = 0.0;
+        double losses = 0.0, linear = 0.0;
         Index pending = 0, visits = 0;
     };
     using Tile = RowTile<Real>;
@@ -178,6 +178,7 @@ class ProximalNewton {
     void divide_by_blocks(Vector& v) const;
     /// Go along the direction, to where the slope is small; how far. What that is worth is known then.
     double step();
+    void scores_along(Share& share, Range tile, double length, Real* out);
     void move_along(double length);
     double find_length(double start, double whole);
     double slope_at(double length);
@@ -220,7 +221,7 @@ class ProximalNewton {
     std::vector<Real> loaded_bias_, loaded_shift_;
     std::vector<Share> shares_;
     Buffer<Real> centre_;                // A, examples x width
-    Buffer<Real> scores_, slopes_;       // of the weights, of the direction
+    Buffer<Real> scores_;                // of the weights
     Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'
     Vector shift_;                       // of each class; zero unless the bias is free

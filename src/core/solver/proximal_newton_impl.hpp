@@ -52,7 +52,6 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       loaded_shift_(width_, Real(0)),
       centre_(std::max<Index>(1, rows.size() * width_)),
       scores_(std::max<Index>(1, rows.size() * width_)),
-      slopes_(std::max<Index>(1, rows.size() * width_)),
       faces_(std::max<Index>(1, rows.size())),
       shift_(classes, 0.0) {
     for (Index p = 0; p < kParts; ++p) {
@@ -84,7 +83,7 @@ template <class Work>
 void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
     pool_.for_each(kParts, [&](Index p) {
         Share& share = shares_[p];
-        share.losses = share.linear = share.slope = 0.0;
+        share.losses = share.linear = 0.0;
         share.pending = share.visits = 0;
         std::ranges::fill(share.weights, 0.0);
         std::fill_n(share.recent.row(0), rows_.features() * width_, Real(0));

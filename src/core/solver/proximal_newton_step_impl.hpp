@@ -84,29 +84,32 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     return dot(direction_, direction_) > 0.0;
 }
 
-/// Of the inner objective, along the direction.
+/// The scores of a tile so far along the direction, which is loaded; its slopes are left in the answers.
 template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::slope_at(double length) {
-    in_parts(active_, [&](Share& share, Range tile) {
-        const Index at = tile.begin * width_, count = tile.size() * width_;
-        const Real* slopes = slopes_.data() + at;
-        const auto far = static_cast<Real>(length);
-        for (Index t = 0; t < count; ++t) share.scores.data()[t] = scores_.data()[at + t] + far * slopes[t];
-        (void)respond(share, tile, share.scores.data(), centre_.data() + at);
-        for (Index t = 0; t < tile.size(); ++t) {
-            Real slope = 0;
-            for (Index m = t * width_; m < (t + 1) * width_; ++m) slope += share.answers.data()[m] * slopes[m];
-            share.slope -= static_cast<double>(slope);
-        }
-    });
-    double slope = proximal_newton::dot(weights_, direction_) + length * proximal_newton::dot(direction_, direction_);
-    for (const Share& share : shares_) slope += share.slope;
-    return slope;
+void ProximalNewton<Loss, Real>::scores_along(Share& share, Range tile, double length, Real* out) {
+    products(Tile(rows_, tile.begin, tile.size()), share.answers.data());
+    const Real* scores = scores_.data() + tile.begin * width_;
+    const auto far = static_cast<Real>(length);
+    for (Index t = 0; t < tile.size() * width_; ++t) out[t] = scores[t] + far * share.answers.data()[t];
 }
 
+/// Of the inner objective, so much further along the direction: `W'V - sum_i B_i's_i + ...`, with the slopes of the
+/// scores s in the weights themselves: `sum_i B_i's_i = (sum_i x_i B_i')'V`.
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::slope_at(double length) {
+    using proximal_newton::dot;
+    in_parts(active_, [&](Share& share, Range tile) {
+        scores_along(share, tile, length, share.scores.data());
+        (void)respond(share, tile, share.scores.data(), centre_.data() + tile.begin * width_);
+        add(share, Tile(rows_, tile.begin, tile.size()), share.answers.data());
+    });
+    return dot(weights_, direction_) + length * dot(direction_, direction_) - dot(sum_of(shares_), direction_);
+}
+
+/// Where the slope is small, between where the whole step led, at 0, and where it began, at -1.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::find_length(double start, double whole) {
-    double low = 0.0, slope_low = start, high = 1.0, slope_high = whole;
+    double low = -1.0, slope_low = start, high = 0.0, slope_high = whole;
     for (int look = 1; look < settings_.most_looks && !stopped(); ++look) {
         const double length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.05, 0.9);
         const double slope = slope_at(length);
@@ -117,7 +120,7 @@ double ProximalNewton<Loss, Real>::find_length(double start, double whole) {
             high = length, slope_high = slope;
         }
     }
-    return low > 0.0 ? low : high;
+    return low > -1.0 ? low : high;
 }
 
 /// The whole step in one pass, in which everything is read once and answers. It is nearly always the right length.
@@ -127,31 +130,22 @@ double ProximalNewton<Loss, Real>::step() {
     const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
     if (!(start < 0.0)) return 0.0;
     load(direction_);
-    in_parts(active_, [&](Share& share, Range tile) {
-        const Index at = tile.begin * width_;
-        Real* slopes = slopes_.data() + at;
-        products(Tile(rows_, tile.begin, tile.size()), slopes);
-        for (Index t = 0; t < tile.size() * width_; ++t) scores_.data()[at + t] += slopes[t];
-        answer_of(share, tile);
-    });
-    add_to(weights_, 1.0, direction_);
-    now_ = collected();
+    move_along(1.0);
     const double slope = dot(weights_, direction_) - dot(now_.weights, direction_);
     if (slope <= settings_.slope * std::abs(start) || stopped()) return 1.0;
-    move_along(-1.0);
-    const double length = find_length(start, slope);
-    move_along(length);
-    now_ = answer();
-    return length;
+    const double back = find_length(start, slope);
+    move_along(back);
+    return 1.0 + back;
 }
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::move_along(double length) {
-    proximal_newton::add_to(weights_, length, direction_);
-    in_parts(active_, [&](Share&, Range tile) {
-        const auto far = static_cast<Real>(length);
-        for (Index t = tile.begin * width_; t < tile.end * width_; ++t) scores_.data()[t] += far * slopes_.data()[t];
+    in_parts(active_, [&](Share& share, Range tile) {
+        scores_along(share, tile, length, scores_.data() + tile.begin * width_);
+        answer_of(share, tile);
     });
+    proximal_newton::add_to(weights_, length, direction_);
+    now_ = collected();
 }
 
 template <NewtonLoss Loss, class Real>

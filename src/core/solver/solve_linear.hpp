@@ -30,8 +30,7 @@ class LinearSolver {
         if (free_) shift_ = starting_bias();
         solver_.set_bias(free_ ? largest_norm_ : task_.bias_weight(), shift_);
         if constexpr (NewtonLoss<Loss>) {
-            const bool newton = task_.settings.newton && rows_.size() >= task_.settings.newton_from;
-            if (newton && ProximalNewton<Loss, Real>::suits(rows_, task_.problem.classes, task_.tuning.newton)) {
+            if (newton_suits<Loss>(task_.settings, rows_, task_.problem.classes, task_.tuning.newton)) {
                 LinearSolution solution =
                     solve_by_newton(task_, solver_, rows_, free_ ? mean_norm_ : task_.bias_weight(), shift_, tools_);
                 return solution.status == Status::precision ? solve_the_rest(std::move(solution)) : solution;
