@@ -15,20 +15,8 @@ namespace {
 constexpr double kDense = 0.5;
 /// So many rows, which are in random order, tell whether a dense matrix is one of zeros.
 constexpr Index kLook = 1 << 14;
-/// How many rows ahead the caller's are fetched: about the time that memory takes.
-constexpr Index kAhead = 8;
 /// Squared lengths beyond this overflow sooner or later in products with weights.
 constexpr double kLargestNorm = 1e300;
-
-void fetch_row(const DenseView& dense, Index row) {
-    std::visit(
-        [&](const auto& values) {
-            const auto* x = values.data() + row * dense.features;
-            const Index lane = static_cast<Index>(kCacheLine / sizeof *x), few = std::min<Index>(dense.features, 16 * lane);
-            for (Index f = 0; f < few; f += lane) __builtin_prefetch(x + f);
-        },
-        dense.values);
-}
 
 [[noreturn]] void refuse(Index row, Index column) {
     throw std::invalid_argument("the value in row " + std::to_string(row) + ", column " + std::to_string(column) +
@@ -87,7 +75,7 @@ template <class Real>
 void LinearRows<Real>::read(const Source& source, Range part, std::span<const std::uint32_t> place) {
     const auto* dense_data = std::get_if<DenseView>(&source.data);
     for (Index i = part.begin; i < part.end; ++i) {
-        if (dense_data != nullptr && i + kAhead < part.end) fetch_row(*dense_data, source.order[i + kAhead]);
+        if (dense_data != nullptr && i + kRowsAhead < part.end) fetch_row(*dense_data, source.order[i + kRowsAhead]);
         if (dense()) {
             read_dense(source, i);
         } else {
@@ -124,9 +112,7 @@ void LinearRows<Real>::read_dense(const Source& source, Index i) {
 template <class Real>
 void LinearRows<Real>::finish(const Source& source, Index i) {
     const Row<Real> x = row(i);
-    double sums[4] = {};  // that do not wait for each other
-    for (Index p = 0; p < x.count; ++p) sums[p & 3] += static_cast<double>(x.values[p]) * static_cast<double>(x.values[p]);
-    norms_[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    norms_[i] = sum_of_squares(x.values, x.count);
     if (norms_[i] <= kLargestNorm) return;
     double largest = 0.0;
     Index worst = 0;

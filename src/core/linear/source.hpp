@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "kernel/data.hpp"
+#include "support/buffer.hpp"
 
 namespace polymargin {
 
@@ -53,22 +55,44 @@ void for_entries(const DataView& data, Index row, Each&& each) {
     return count;
 }
 
-/// |x|^2 of one row, in four sums that do not wait for each other where all its values are there.
-[[nodiscard]] inline double squared_length(const DataView& data, Index row) {
-    double sums[4] = {};
-    const auto add = [&](Index at, double v) { sums[at & 3] += v * v; };
-    if (const auto* dense = std::get_if<DenseView>(&data)) {
-        std::visit(
-            [&](const auto& values) {
-                const auto* x = values.data() + row * dense->features;
-                for (Index f = 0; f < dense->features; ++f) add(f, static_cast<double>(x[f]));
-            },
-            dense->values);
-    } else {
-        for_entries(data, row, add);
+/// Their squares, in sums that do not wait for each other.
+template <class T>
+[[nodiscard]] double sum_of_squares(const T* x, Index count) {
+    constexpr Index lanes = 8;
+    double sums[lanes] = {};
+    Index f = 0;
+    for (; f + lanes <= count; f += lanes) {
+        for (Index l = 0; l < lanes; ++l) sums[l] += static_cast<double>(x[f + l]) * static_cast<double>(x[f + l]);
     }
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (; f < count; ++f) sums[0] += static_cast<double>(x[f]) * static_cast<double>(x[f]);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
+
+/// |x|^2 of one row
+[[nodiscard]] inline double squared_length(const DataView& data, Index row) {
+    if (const auto* dense = std::get_if<DenseView>(&data)) {
+        return std::visit(
+            [&](const auto& values) { return sum_of_squares(values.data() + row * dense->features, dense->features); },
+            dense->values);
+    }
+    double sum = 0.0;
+    for_entries(data, row, [&](Index, double v) { sum += v * v; });
+    return sum;
+}
+
+/// Bring the beginning of a row that will be read into the cache.
+inline void fetch_row(const DenseView& dense, Index row) {
+    constexpr Index lines = 16;
+    std::visit(
+        [&](const auto& values) {
+            const auto* x = values.data() + row * dense.features;
+            constexpr auto step = static_cast<Index>(kCacheLine / sizeof *x);
+            for (Index f = 0; f < std::min(dense.features, lines * step); f += step) __builtin_prefetch(x + f);
+        },
+        dense.values);
+}
+/// How many rows ahead: about the time that memory takes.
+inline constexpr Index kRowsAhead = 8;
 
 [[nodiscard]] inline Index features_of(const DataView& data) {
     if (const auto* dense = std::get_if<DenseView>(&data)) return dense->features;

@@ -43,7 +43,13 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
     solver.count(newton.visits());
     solution.visits = solver.visits();
     if (solution.status == Status::converged) return solution;
-    // Stopped somewhere on the way, the weights of the coefficients may be the better ones.
+    // Stopped somewhere on the way, the coefficients may be worth less than none.
+    if (!(solution.state.objectives.dual >= 0.0)) {
+        const PrimalPoint point = newton.best_point();
+        solution.coefficients = Coefficients(rows.size());
+        solution.state = evaluated(solution.coefficients, &point);
+    }
+    // And their weights may be the better ones.
     LinearState own = evaluated(solution.coefficients, nullptr);
     if (!(solution.state.objectives.primal <= own.objectives.primal)) solution.state = std::move(own);
     return solution;

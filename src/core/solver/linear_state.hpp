@@ -50,7 +50,10 @@ class DenseRows {
   public:
     explicit DenseRows(const DenseView& view) : view_(view), values_(view.features) {}
 
-    [[nodiscard]] Row<double> operator[](Index row) {
+    /// Row `order[i]`; those that follow are announced.
+    [[nodiscard]] Row<double> at(std::span<const Index> order, Index i) {
+        if (i + kRowsAhead < std::ssize(order)) fetch_row(view_, order[i + kRowsAhead]);
+        const Index row = order[i];
         std::visit(
             [&](const auto& from) {
                 const auto* x = from.data() + row * view_.features;
@@ -106,7 +109,7 @@ inline void add_dense_rows(const LinearData& problem, const DenseView& view, con
                 if (row.empty()) continue;
                 std::ranges::fill(by, 0.0);
                 for (const auto& [m, b] : row) by[m] = b, sums[p][m] += b;
-                weights[p].add(rows[problem.order[i]], by.data());
+                weights[p].add(rows.at(problem.order, i), by.data());
             }
         },
         1);
@@ -179,7 +182,7 @@ class StateScores {
     void operator()(Index i, Room& room, std::span<double> scores) const {
         std::ranges::copy(state_.bias, scores.begin());
         if (weights_) {
-            weights_->products((*room.rows)[problem_.order[i]], room.products.data());
+            weights_->products(room.rows->at(problem_.order, i), room.products.data());
             for (std::size_t m = 0; m < scores.size(); ++m) scores[m] += room.products[m];
             return;
         }

@@ -49,6 +49,9 @@ struct NewtonSettings {
     Index least_sample = 512, sample_per_feature = 16, growth = 4;
     /// A sample is solved to this gap: its optimum is as far from that of all. (0.01 and 0.1 were no faster.)
     double sample_gap = 0.03;
+    /// Steps on a sample end when they promise no more than this share of the objective: nearer than it is to that of
+    /// all, and long before the two points meet.
+    double sample_promise = 1e-3;
     /// The widest band to begin with, in units of the scores. The next sample has one that adds this share of the gap
     /// that is asked for, as far as that was seen, but not narrower than this part of the one before.
     double widest_band = 1.0, band_share = 0.5, narrower = 0.1;
@@ -156,19 +159,18 @@ class ProximalNewton {
     [[nodiscard]] double next_band(double gap) const;
     Inner solve_inner(double gap);
     /// The point of the dual that was found becomes the next to start from, or the best one on the way to it.
-    double accept_dual();
+    double accept_dual(Inner inner);
     /// A free bias takes over what the weights of its feature have become.
     void move_bias();
-    void compute_scores();
     void load_coefficients(Index i, std::span<double> row) const;
     [[nodiscard]] double primal_of(const Answer& now) const;
     void keep_best();
     [[nodiscard]] PrimalPoint point_of(const Vector& weights, const Vector& shift) const;
     Answer answer();
-    /// B_i(W) of neighbours: from `first` on, with these scores and centres.
+    /// B_i(W) of neighbours, with these scores and centres.
     AnswerSums respond(Share& share, Range tile, const Real* scores, const Real* centre, double sharpness = 1.0);
-    /// The same for the scores that are known, and what it comes to.
-    void answer_of(Share& share, Range tile);
+    /// The same for the weights that are loaded, and the centres that there are.
+    AnswerSums respond(Share& share, Range tile);
     [[nodiscard]] Answer collected() const;
     [[nodiscard]] std::vector<CurvedRow> curved_rows() const;
     /// Where Newton's step leads; false if it is no way down.
@@ -178,10 +180,9 @@ class ProximalNewton {
     void divide_by_blocks(Vector& v) const;
     /// Go along the direction, to where the slope is small; how far. What that is worth is known then.
     double step();
-    void scores_along(Share& share, Range tile, double length, Real* out);
-    void move_along(double length);
-    double find_length(double start, double whole);
-    double slope_at(double length);
+    [[nodiscard]] double promised() const;
+    [[nodiscard]] double slope() const;
+    double move_along(double length);
     /// Steps that are much too long are damped from then on.
     void adapt_damping(double length);
     /// What the weights that are loaded say of some examples, with the bias.
@@ -191,7 +192,8 @@ class ProximalNewton {
     /// |x_i|^2, but at least the mean.
     [[nodiscard]] double norm(Index i) const { return std::max(rows_.norm(i) + weight_, least_norm_); }
     [[nodiscard]] double curvature(Index i) const { return share_ * norm(i); }
-    void load(const Vector& weights);
+    /// For products with examples; `shifted`: a free bias is more than its feature's weights.
+    void load(const Vector& weights, bool shifted);
     /// sum_t x_t by_t'
     void add(Share& share, const Tile& tile, const Real* by) const;
     void flush(Share& share) const;
@@ -221,9 +223,8 @@ class ProximalNewton {
     std::vector<Real> loaded_bias_, loaded_shift_;
     std::vector<Share> shares_;
     Buffer<Real> centre_;                // A, examples x width
-    Buffer<Real> scores_;                // of the weights
     Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
-    Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'
+    Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'; empty: not known
     Vector shift_;                       // of each class; zero unless the bias is free
     double base_linear_ = 0.0;
     Vector reach_;           // sum_i x_i^2 tau/c_i, by feature: what all examples may curve, times tau
@@ -235,6 +236,7 @@ class ProximalNewton {
     double inner_share_ = 0.0;
     double least_norm_ = 0.0, mean_cost_ = 0.0;
     Index active_ = 0;    // examples in use, the first ones
+    Index centred_ = 0;   // those that have a point of the dual
     double scale_ = 1.0;  // all examples for each of them
     int steps_ = 0;       // of the inner problem
     Index visits_ = 0, max_visits_ = -1;

@@ -51,7 +51,6 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       loaded_bias_(width_, Real(0)),
       loaded_shift_(width_, Real(0)),
       centre_(std::max<Index>(1, rows.size() * width_)),
-      scores_(std::max<Index>(1, rows.size() * width_)),
       faces_(std::max<Index>(1, rows.size())),
       shift_(classes, 0.0) {
     for (Index p = 0; p < kParts; ++p) {
@@ -129,18 +128,19 @@ auto ProximalNewton<Loss, Real>::sum_of(std::span<const Share> shares) const -> 
 }
 
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::load(const Vector& weights) {
+void ProximalNewton<Loss, Real>::load(const Vector& weights, bool shifted) {
     Real* to = loaded_.row(0);
     for (Index t = 0; t < rows_.features() * width_; ++t) to[t] = static_cast<Real>(weights[t]);
-    for (Index m = 0; bias_ > 0.0 && m < classes_; ++m) {
-        loaded_bias_[m] = static_cast<Real>(bias_ * weights[(size_ - 1) * width_ + m]);
+    for (Index m = 0; m < classes_; ++m) {
+        const double bias = bias_ > 0.0 ? bias_ * weights[(size_ - 1) * width_ + m] : 0.0;
+        loaded_bias_[m] = static_cast<Real>(shifted ? bias + shift_[m] : bias);
     }
 }
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::products(const Tile& tile, Real* out) const {
     tile.products(loaded_, blas_, out);
-    for (Index t = 0; bias_ > 0.0 && t < tile.size(); ++t) {
+    for (Index t = 0; bias_ > 0.0 && t < tile.size(); ++t) {  // a free bias has a weight too
         for (Index m = 0; m < width_; ++m) out[t * width_ + m] += loaded_bias_[m];
     }
 }
@@ -168,13 +168,9 @@ auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile, const Real* s
 }
 
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::answer_of(Share& share, Range tile) {
-    const Index at = tile.begin * width_;
-    const AnswerSums sums = respond(share, tile, scores_.data() + at, centre_.data() + at);
-    share.losses += sums.losses;
-    share.linear += sums.linear;
-    std::ranges::copy(share.faces, faces_.data() + tile.begin);
-    add(share, Tile(rows_, tile.begin, tile.size()), share.answers.data());
+auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile) -> AnswerSums {
+    products(Tile(rows_, tile.begin, tile.size()), share.scores.data());
+    return respond(share, tile, share.scores.data(), centre_.data() + tile.begin * width_);
 }
 
 template <NewtonLoss Loss, class Real>
@@ -190,7 +186,14 @@ auto ProximalNewton<Loss, Real>::collected() const -> Answer {
 
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::answer() -> Answer {
-    in_parts(active_, [&](Share& share, Range tile) { answer_of(share, tile); });
+    load(weights_, true);
+    in_parts(active_, [&](Share& share, Range tile) {
+        const AnswerSums sums = respond(share, tile);
+        share.losses += sums.losses;
+        share.linear += sums.linear;
+        std::ranges::copy(share.faces, faces_.data() + tile.begin);
+        add(share, Tile(rows_, tile.begin, tile.size()), share.answers.data());
+    });
     return collected();
 }
 
@@ -240,13 +243,16 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     for (steps_ = 0;; ++steps_) {
         if (stopped()) return Inner::stopped;
         keep_best();
-        const double open = gap_of(now_);
+        const double open = gap_of(now_), left = unsolved();
         control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = open});
         if (open <= gap) return Inner::certified;
         if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
-        const double left = unsolved();
         if (left <= inner_share_ * std::max(0.0, open - left)) return Inner::solved;
         if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
+        // Of a sample the weights count, which are near long before the two points meet.
+        if (active_ < rows_.size() && promised() <= settings_.sample_promise * primal_of(now_)) {
+            return open - left <= gap ? Inner::certified : Inner::solved;
+        }
         const double length = step();
         if (stopped()) return Inner::stopped;
         if (!(length > 0.0)) return Inner::slow;
@@ -255,25 +261,34 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
 }
 
 template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::accept_dual() {
+double ProximalNewton<Loss, Real>::accept_dual(Inner inner) {
     using namespace proximal_newton;
-    // The dual is a parabola on the way from A to B.
+    double length = 1.0;
     Vector change = now_.weights;
-    add_to(change, -1.0, base_);
-    const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
-    const double length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
+    if (inner != Inner::certified) {
+        // The dual is a parabola on the way from A to B.
+        if (base_.empty()) sum_centre();
+        add_to(change, -1.0, base_);
+        const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
+        length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
+    }
+    load(weights_, true);
     in_parts(active_, [&](Share& share, Range tile) {
-        const Index at = tile.begin * width_;
-        (void)respond(share, tile, scores_.data() + at, centre_.data() + at);
-        Real* centre = centre_.data() + at;
+        (void)respond(share, tile);
+        Real* centre = centre_.data() + tile.begin * width_;
         const Real* rows = share.answers.data();
         const auto part = static_cast<Real>(length);
         for (Index t = 0; t < tile.size() * width_; ++t) {
             centre[t] = length < 1.0 ? centre[t] + part * (rows[t] - centre[t]) : rows[t];
         }
     });
-    add_to(base_, length, change);
-    base_linear_ += length * (now_.linear - base_linear_);
+    if (length < 1.0) {
+        add_to(base_, length, change);
+        base_linear_ += length * (now_.linear - base_linear_);
+    } else {
+        base_ = now_.weights;
+        base_linear_ = now_.linear;
+    }
     return length;
 }
 
@@ -298,6 +313,7 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
         for (const auto& [m, b] : coefficients.row(i)) centre_.data()[i * width_ + m] = static_cast<Real>(b);
     }
     take_first(rows_.size());
+    centred_ = active_;
     sum_centre();
     weights_ = base_;
     if (free_) std::fill_n(weights_.begin() + (size_ - 1) * width_, width_, 0.0);
@@ -306,31 +322,16 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
     damping_ = settings_.first_damping;
 }
 
-/// Of the weights and the shift, anew: along many steps rounding adds up.
-template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::compute_scores() {
-    load(weights_);
-    in_parts(active_, [&](Share& share, Range tile) {
-        Real* scores = scores_.data() + tile.begin * width_;
-        products(Tile(rows_, tile.begin, tile.size()), scores);
-        share.visits += tile.size();
-        for (Index t = 0; free_ && t < tile.size(); ++t) {
-            for (Index m = 0; m < width_; ++m) scores[t * width_ + m] += loaded_shift_[m];
-        }
-    });
-}
-
 template <NewtonLoss Loss, class Real>
 Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     using namespace proximal_newton;
     max_visits_ = max_visits;
-    compute_scores();
     double best = std::numeric_limits<double>::infinity();
     for (int idle = 0; idle < settings_.max_idle; ++idle) {
         if (stopped()) return stop_reason(control_);
         const Inner inner = solve_inner(gap);
         if (stopped()) return stop_reason(control_);
-        const double open = gap_of(now_), length = accept_dual();
+        const double open = gap_of(now_), length = accept_dual(inner);
         move_bias();
         if (inner == Inner::stopped) return Status::max_iterations;
         if (inner == Inner::certified) return Status::converged;
@@ -359,7 +360,7 @@ Coefficients ProximalNewton<Loss, Real>::coefficients() const {
     // The threads do it twice: to count, and to write to places that are known then.
     const Workers workers{.pool = &pool_, .control = &control_, .thorough = true};
     const auto in_rows = [&](auto&& each) {
-        workers.for_parts(active_, [&](Range part) {
+        workers.for_parts(centred_, [&](Range part) {
             Vector row(classes_);
             for (Index i = part.begin; i < part.end; ++i) {
                 load_coefficients(i, row);

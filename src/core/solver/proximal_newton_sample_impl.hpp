@@ -20,6 +20,7 @@ std::vector<Index> ProximalNewton<Loss, Real>::samples(const LinearRows<Real>& r
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::take_first(Index count) {
     active_ = count;
+    centred_ = 0;
     best_.primal = std::numeric_limits<double>::infinity();  // another sample, another objective
     scale_ = static_cast<double>(rows_.size()) / static_cast<double>(std::max<Index>(1, count));
     // It is for damping alone: some of many examples tell as much as all.
@@ -80,13 +81,15 @@ double ProximalNewton<Loss, Real>::next_band(double gap) const {
 /// points, such as zero, of the first.
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::centre_at_weights() {
+    load(weights_, true);
+    const std::vector<Real> nothing(Tile::kMost * width_, Real(0));
     in_parts(active_, [&](Share& share, Range tile) {
-        const Index at = tile.begin * width_, count = tile.size() * width_;
-        Real* centre = centre_.data() + at;
+        const Index count = tile.size() * width_;
+        Real* centre = centre_.data() + tile.begin * width_;
         std::fill_n(centre, count, Real(0));
-        const std::vector<Real> nothing(count, Real(0));
-        for (const double side : {-0.5, 0.5}) {
-            std::copy_n(scores_.data() + at, count, share.scores.data());
+        products(Tile(rows_, tile.begin, tile.size()), share.scores.data());
+        share.visits += tile.size();
+        for (const double side : {-0.5, 1.0}) {  // half a band away from the hinge, and from there to its other side
             for (Index i = tile.begin; i < tile.end; ++i) {
                 const auto away = static_cast<Real>(side * curvature(i) * example(i).cost_bound);
                 Real* row = share.scores.data() + (i - tile.begin) * width_;
@@ -98,14 +101,13 @@ void ProximalNewton<Loss, Real>::centre_at_weights() {
             for (Index t = 0; t < count; ++t) centre[t] += Real(0.5) * share.answers.data()[t];
         }
     });
+    base_.clear();  // its sum, until it is needed
+    if (!stopped()) centred_ = active_;
 }
 
 template <NewtonLoss Loss, class Real>
 Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
-    std::fill_n(centre_.data(), centre_.size(), 0.0);
     weights_.assign(size_ * width_, 0.0);
-    base_ = weights_;
-    base_linear_ = 0.0;
     inner_share_ = settings_.inner_share;
     damping_ = settings_.first_damping;
     const auto sizes = samples(rows_, settings_);
@@ -116,11 +118,13 @@ Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
         if (first) {
             share_ = settings_.first_share;
             set_band(std::min(settings_.widest_band, band()));
+            std::fill_n(centre_.data(), size * width_, Real(0));
+            base_ = weights_;
+            base_linear_ = 0.0;
+            centred_ = active_;
         } else {
             set_band(width);
-            compute_scores();
             centre_at_weights();
-            sum_centre();
         }
         const Status status = run(last ? gap : std::max(gap, settings_.sample_gap), max_visits);
         if (last || stopped() || status == Status::max_iterations) return status;

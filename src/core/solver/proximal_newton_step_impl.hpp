@@ -19,7 +19,7 @@ auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
 /// d v + sum_i x_i (P_i/c_i x_i'v)'
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& v, Vector& out) {
-    load(v);
+    load(v, false);
     in_parts(std::ssize(hessian.curved), [&](Share& share, Range part) {
         share.numbers.clear();
         for (Index t = part.begin; t < part.end; ++t) share.numbers.push_back(hessian.curved[t].row);
@@ -84,68 +84,52 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     return dot(direction_, direction_) > 0.0;
 }
 
-/// The scores of a tile so far along the direction, which is loaded; its slopes are left in the answers.
+/// What the whole step promises, as far as the objective is a parabola.
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::scores_along(Share& share, Range tile, double length, Real* out) {
-    products(Tile(rows_, tile.begin, tile.size()), share.answers.data());
-    const Real* scores = scores_.data() + tile.begin * width_;
-    const auto far = static_cast<Real>(length);
-    for (Index t = 0; t < tile.size() * width_; ++t) out[t] = scores[t] + far * share.answers.data()[t];
+double ProximalNewton<Loss, Real>::promised() const {
+    return -0.5 * slope();
 }
 
-/// Of the inner objective, so much further along the direction: `W'V - sum_i B_i's_i + ...`, with the slopes of the
-/// scores s in the weights themselves: `sum_i B_i's_i = (sum_i x_i B_i')'V`.
 template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::slope_at(double length) {
-    using proximal_newton::dot;
-    in_parts(active_, [&](Share& share, Range tile) {
-        scores_along(share, tile, length, share.scores.data());
-        (void)respond(share, tile, share.scores.data(), centre_.data() + tile.begin * width_);
-        add(share, Tile(rows_, tile.begin, tile.size()), share.answers.data());
-    });
-    return dot(weights_, direction_) + length * dot(direction_, direction_) - dot(sum_of(shares_), direction_);
+double ProximalNewton<Loss, Real>::slope() const {
+    return proximal_newton::dot(weights_, direction_) - proximal_newton::dot(now_.weights, direction_);
 }
 
-/// Where the slope is small, between where the whole step led, at 0, and where it began, at -1.
-template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::find_length(double start, double whole) {
-    double low = -1.0, slope_low = start, high = 0.0, slope_high = whole;
-    for (int look = 1; look < settings_.most_looks && !stopped(); ++look) {
-        const double length = low + (high - low) * std::clamp(slope_low / (slope_low - slope_high), 0.05, 0.9);
-        const double slope = slope_at(length);
-        if (std::abs(slope) <= settings_.slope * std::abs(start)) return length;
-        if (slope < 0.0) {
-            low = length, slope_low = slope;
-        } else {
-            high = length, slope_high = slope;
-        }
-    }
-    return low > -1.0 ? low : high;
-}
-
-/// The whole step in one pass, in which everything is read once and answers. It is nearly always the right length.
+/// The whole step in one pass, in which everything is read once and answers. It is nearly always the right length; if
+/// not, secants find where the slope is small, with Illinois' rule for the end that stays.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::step() {
-    using namespace proximal_newton;
-    const double start = dot(weights_, direction_) - dot(now_.weights, direction_);
+    const double start = slope();
     if (!(start < 0.0)) return 0.0;
-    load(direction_);
-    move_along(1.0);
-    const double slope = dot(weights_, direction_) - dot(now_.weights, direction_);
-    if (slope <= settings_.slope * std::abs(start) || stopped()) return 1.0;
-    const double back = find_length(start, slope);
-    move_along(back);
-    return 1.0 + back;
+    double low = 0.0, slope_low = start, high = 1.0, slope_high = move_along(1.0);
+    if (slope_high <= settings_.slope * std::abs(start)) return 1.0;
+    double length = 1.0;
+    bool before = true;  // the last look was beyond
+    for (int look = 1; look < settings_.most_looks && !stopped(); ++look) {
+        const double share = std::clamp(slope_low / (slope_low - slope_high), 0.05, 0.95);
+        const double next = low + (high - low) * share;
+        const double slope = move_along(next - length);
+        length = next;
+        if (std::abs(slope) <= settings_.slope * std::abs(start)) break;
+        const bool beyond = slope > 0.0;
+        (beyond ? high : low) = length;
+        (beyond ? slope_high : slope_low) = slope;
+        if (beyond == before) (beyond ? slope_low : slope_high) *= 0.5;
+        before = beyond;
+        if (look + 1 == settings_.most_looks && beyond && low > 0.0) {
+            (void)move_along(low - length);
+            length = low;
+        }
+    }
+    return length;
 }
 
+/// The slope there.
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::move_along(double length) {
-    in_parts(active_, [&](Share& share, Range tile) {
-        scores_along(share, tile, length, scores_.data() + tile.begin * width_);
-        answer_of(share, tile);
-    });
+double ProximalNewton<Loss, Real>::move_along(double length) {
     proximal_newton::add_to(weights_, length, direction_);
-    now_ = collected();
+    now_ = answer();
+    return slope();
 }
 
 template <NewtonLoss Loss, class Real>
