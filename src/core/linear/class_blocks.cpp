@@ -37,6 +37,13 @@ struct Chosen {
     }
 };
 
+/// How much of its curvature an example has on the diagonal of a class.
+double share_of(Index m, const CurvedRow& row, bool coupled) {
+    const auto classes = static_cast<double>(std::popcount(row.classes));
+    if (row.own >= 0) return m == row.own ? classes - 1.0 : 1.0;
+    return coupled ? 1.0 - 1.0 / classes : 1.0;
+}
+
 }  // namespace
 
 template <class Real>
@@ -68,8 +75,7 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
         std::ranges::fill(columns, Real(0));
         for (Index c = 0; c < count; ++c) {
             const CurvedRow& row = *chosen.rows[first + c];
-            const double own = coupled ? 1.0 - 1.0 / std::popcount(row.classes) : 1.0;
-            const auto scale = static_cast<Real>(std::sqrt(own * row.by * chosen.share));
+            const auto scale = static_cast<Real>(std::sqrt(share_of(m, row, coupled) * row.by * chosen.share));
             const Row<Real> x = rows_.row(row.row);
             for (Index p = 0; p < x.count; ++p) {
                 columns[(x.columns == nullptr ? p : static_cast<Index>(x.columns[p])) * kChunk + c] =

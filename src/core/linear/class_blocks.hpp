@@ -11,11 +11,13 @@
 
 namespace polymargin {
 
-/// An example that curves the scores of some classes: `by` times its square, for the classes of the set.
+/// An example that curves the scores of some classes: `by` times its square, for the classes of the set. In pairs with
+/// `own`, which is among them, it curves their differences.
 struct CurvedRow {
     std::uint32_t row;
     std::uint64_t classes;
     double by;
+    Index own = -1;
 };
 
 /// The blocks on the diagonal of a Hessian `d + sum_i by_i P_i (x) x_i x_i'`, one for each class: a preconditioner.

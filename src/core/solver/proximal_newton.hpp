@@ -40,7 +40,7 @@ struct NewtonSettings {
     double residual = 0.2;
     Index least_products = 15, most_products = 200;
     /// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
-    double slope = 0.2;
+    double slope = 0.5;
     int most_looks = 12;
     /// Damping: at first, when a step was much too long, and less than which is none. It came when steps overshot
     /// where the examples of a feature are all at their limits.
@@ -55,7 +55,7 @@ struct NewtonSettings {
     /// The widest band to begin with, in units of the scores. The next sample has one that adds this share of the gap
     /// that is asked for, as far as that was seen, but not narrower than this part of the one before.
     double widest_band = 1.0, band_share = 0.5, narrower = 0.1;
-    double sharpness = 0.25;     ///< of the answers that a centre is the mean of, relative to the band
+    int most_narrowings = 3;  ///< of the band around the middle; then the point of the dual is moved
     Index reach_rows = 1 << 14;  ///< about so many examples tell what all may curve
     int max_idle = 6;            ///< points of the dual that may pass without the gap falling by a tenth
     /// Blocks of the Hessian cost their features squared for each example and cubed to factor: for few features, and
@@ -81,8 +81,9 @@ struct NewtonSettings {
 ///
 /// It may grow its sample: with a part of the examples, which stand for all, the weights come near for a fraction of
 /// the price, and of a pass over all examples only a few are left. The band of an example, `c_i C_i`, is how far its
-/// scores may be from its hinge with a coefficient between its limits; around the hinge of the weights that the smaller
-/// sample found, and not to one side of it, what the band adds to the gap falls with its square.
+/// scores may be from its hinge with a coefficient between its limits. While samples grow, A is the middle of each
+/// feasible set: hinges are rounded off evenly, and what that adds to the gap falls with the square of the band, which
+/// may become narrower at any time.
 ///
 /// A bias that is part of the weights is one more feature. One that is free is the same with a shift, to which each
 /// point of the dual adds what that feature's weights have become: a proximal point method there too.
@@ -108,7 +109,7 @@ class ProximalNewton {
     /// The numbers of examples in the samples, the last of which is all.
     [[nodiscard]] static std::vector<Index> samples(const LinearRows<Real>& rows, const NewtonSettings& settings = {});
 
-    [[nodiscard]] Coefficients coefficients() const;
+    [[nodiscard]] Coefficients coefficients();
     [[nodiscard]] PrimalPoint point() const { return point_of(weights_, shift_); }
     /// The point of the primal with the lowest objective that was seen, on the sample of that time.
     [[nodiscard]] PrimalPoint best_point() const {
@@ -130,7 +131,9 @@ class ProximalNewton {
     struct Share {
         Weights<Real> recent;
         Vector weights;
-        Buffer<Real> scores, answers, rows;  // room for a tile
+        Buffer<Real> scores;  // room for a tile
+        std::vector<Real> centre;
+        Buffer<Real> answers, rows;
         std::vector<std::uint32_t> numbers = {};
         std::vector<Example> examples = {};
         std::vector<Real> curvatures = {};
@@ -153,22 +156,25 @@ class ProximalNewton {
     /// Go on with the first so many examples, which stand for all.
     void take_first(Index count);
     void sum_centre();
-    void centre_at_weights();
     [[nodiscard]] double band() const;
     void set_band(double band);
     [[nodiscard]] double next_band(double gap) const;
+    bool narrow(double gap);
+    [[nodiscard]] double smoothed() const;
+    void set_middle(Share& share, Range tile) const;
     Inner solve_inner(double gap);
     /// The point of the dual that was found becomes the next to start from, or the best one on the way to it.
-    double accept_dual(Inner inner);
+    double accept_dual();
     /// A free bias takes over what the weights of its feature have become.
     void move_bias();
-    void load_coefficients(Index i, std::span<double> row) const;
+    template <class Each>
+    void for_coefficients(Share& share, Range tile, Each&& each);
     [[nodiscard]] double primal_of(const Answer& now) const;
     void keep_best();
     [[nodiscard]] PrimalPoint point_of(const Vector& weights, const Vector& shift) const;
     Answer answer();
     /// B_i(W) of neighbours, with these scores and centres.
-    AnswerSums respond(Share& share, Range tile, const Real* scores, const Real* centre, double sharpness = 1.0);
+    AnswerSums respond(Share& share, Range tile, const Real* scores, const Real* centre);
     /// The same for the weights that are loaded, and the centres that there are.
     AnswerSums respond(Share& share, Range tile);
     [[nodiscard]] Answer collected() const;
@@ -198,9 +204,9 @@ class ProximalNewton {
     void add(Share& share, const Tile& tile, const Real* by) const;
     void flush(Share& share) const;
     [[nodiscard]] Vector sum_of(std::span<const Share> shares) const;
-    /// Call `work(share, tile)` for ranges of neighbours.
+    /// Call `work(share, tile)` for ranges of neighbours; a stop ends it unless it is `thorough`.
     template <class Work>
-    void in_parts(Index count, Work&& work);
+    void in_parts(Index count, bool thorough, Work&& work);
     [[nodiscard]] double gap_of(const Answer& now) const;
     /// The part of it that the inner problem has left.
     [[nodiscard]] double unsolved() const;
@@ -222,7 +228,9 @@ class ProximalNewton {
     Index width_;
     std::vector<Real> loaded_bias_, loaded_shift_;
     std::vector<Share> shares_;
-    Buffer<Real> centre_;                // A, examples x width
+    Buffer<Real> centre_;                // A, examples x width, unless it is the middle
+    bool middle_ = false, certified_ = false, pairs_;
+    int narrowed_ = 0;
     Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'; empty: not known
     Vector shift_;                       // of each class; zero unless the bias is free

@@ -38,6 +38,17 @@ struct AnswerSums {
 template <class Real>
 using RowVector = Vectors<Real, kBytes>;
 
+/// Rows of pairs of the own class and another, each in [0, C] by itself: between two points of the dual their distance
+/// is that of the pairs, `sum_m (a_m - A_m)^2`, so that each answers for itself. That of others is `|B - A|^2`.
+template <RowLoss Loss>
+[[nodiscard]] bool are_pairs(const Loss& loss) {
+    if constexpr (LimitedLoss<Loss>) {
+        return std::isinf(loss.row_limits(1.0).most);
+    } else {
+        return false;
+    }
+}
+
 /// Own in [0, C], others in [-C, 0]: each class for itself.
 template <class Loss>
 concept BoxLoss = SeparableLoss<Loss> && requires { requires Loss::kBox; };
@@ -135,7 +146,7 @@ POLYMARGIN_INLINE AnswerSums answer_in_vectors(const Loss& loss, const AnswerTil
             .linear = static_cast<double>(sum_of_lanes<Real>(linear))};
 }
 
-/// The row of a `LimitedLoss` in its formulas: z of the wrong classes, far below all others elsewhere.
+/// The row of a `LimitedLoss` with a limit of the sum, in its formulas: z of the wrong classes, far below elsewhere.
 template <int N, class Real>
 struct LevelSearch {
     using V = RowVector<Real>;
@@ -144,21 +155,20 @@ struct LevelSearch {
     /// Below all that counts, and far from what overflows.
     static constexpr Real kNowhere = std::numeric_limits<Real>::lowest() / 8;
 
-    Reals z[kMost];
-    int n;
-    Real largest;
+    Reals z[kMost] = {};
+    int n = 0;
 
     struct Sum {
         Real value, free;
     };
-    /// sum_m clip(z_m - t, 0, largest), and how many are between.
+    /// sum_m max(z_m - t, 0), and how many are above.
     POLYMARGIN_INLINE Sum at(Real t) const {
-        const Reals none{}, one = none + Real(1), top = none + largest;
+        const Reals none{}, one = none + Real(1);
         Reals sum{}, free{};
         for (int v = 0; v < n; ++v) {
-            const Reals raised = z[v] - t > none ? z[v] - t : none;
-            sum += raised < top ? raised : top;
-            free += (raised > none) & (raised < top) ? one : none;
+            const auto above = z[v] > t;
+            sum += above ? z[v] - t : none;
+            free += above ? one : none;
         }
         return {sum_of_lanes<Real>(sum), sum_of_lanes<Real>(free)};
     }
@@ -167,42 +177,72 @@ struct LevelSearch {
         for (int v = 1; v < n; ++v) best = z[v] > best ? z[v] : best;
         return polymargin::largest<Real, kBytes>(best);
     }
-    /// The t between `low` and `high` where the sum is `most`, or, not `full`, t itself: Newton's steps, which are
-    /// exact once they end in the piece where they began, kept within the bracket.
-    POLYMARGIN_INLINE Real find(bool full, Real most, Real t, Real low, Real high) const {
+    /// The t where the sum is `most`, or, not `full`, t itself: by Newton's steps, which after the first come from below
+    /// and are exact once they end in the piece where they began.
+    POLYMARGIN_INLINE Real find(bool full, Real most, Real t) const {
         constexpr Real rounding = 4 * std::numeric_limits<Real>::epsilon();
-        for (int look = 0; look < 100; ++look) {
+        for (int look = 0; look < 2 * static_cast<int>(kMostClasses); ++look) {
             const Sum sum = at(t);
-            const Real above = sum.value - (full ? most : t);
-            if (above > 0) {
-                low = t;
-            } else {
-                high = t;
-            }
             const Real slope = sum.free + (full ? Real(0) : Real(1));
-            Real next = slope > 0 ? t + above / slope : (low + high) / 2;
-            if (!(next >= low && next <= high)) next = (low + high) / 2;
-            if (std::abs(next - t) <= rounding * (std::abs(next) + std::min(largest, most))) return next;
-            t = next;
+            const Real step = (sum.value - (full ? most : t)) / slope;
+            t += step;
+            if (std::abs(step) <= rounding * most) break;
         }
         return t;
     }
 };
 
+/// Pairs, each for itself.
 template <int N, LimitedLoss Loss, class Real>
-POLYMARGIN_INLINE AnswerSums answer_in_vectors(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
+POLYMARGIN_INLINE AnswerSums answer_pairs(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
+    using V = RowVector<Real>;
+    using Reals = typename V::Reals;
+    const int n = N > 0 ? N : static_cast<int>(tile.width / V::count);
+    const auto [label, cost_bound] = tile.examples[t];
+    const OwnOffset offsets = loss.offsets(label);
+    const Reals none{}, bound = none + static_cast<Real>(loss.row_limits(cost_bound).largest);
+    const Real steepness = Real(1) / tile.curvatures[t];
+    const Real lead = tile.scores[t * tile.width + label] + static_cast<Real>(offsets.own - offsets.others);
+    Reals losses{}, linear{}, total{};
+    std::uint64_t face = 0;
+    for (int v = 0; v < n; ++v) {
+        const Index at = t * tile.width + v * V::count;
+        const auto lanes = V::lanes + v * V::count;
+        const Reals top = (lanes < static_cast<typename V::Int>(tile.classes)) &
+                                  (lanes != static_cast<typename V::Int>(label))
+                              ? bound
+                              : none;
+        const Reals open = load<kBytes>(tile.scores + at) - lead;
+        const Reals wish = steepness * open - load<kBytes>(tile.centre + at);
+        const Reals raised = wish > none ? wish : none;
+        const Reals a = raised < top ? raised : top;
+        store<kBytes>(tile.answers + at, -a);
+        losses += (open > none ? open : none) * top;
+        total += a;
+        linear -= (static_cast<Real>(offsets.others) + load<kBytes>(tile.shift + v * V::count)) * a;
+        face |= bits_of<Real>((a > none) & (a < top)) << (v * V::count);
+    }
+    const Real all = sum_of_lanes<Real>(total);
+    tile.answers[t * tile.width + label] = all;
+    tile.faces[t] = face == 0 ? 0 : face | std::uint64_t{1} << label;
+    return {.losses = static_cast<double>(sum_of_lanes<Real>(losses)),
+            .linear = static_cast<double>(sum_of_lanes<Real>(linear)) +
+                      (offsets.own + static_cast<double>(tile.shift[label])) * static_cast<double>(all)};
+}
+
+/// A row whose classes share a limit of their sum.
+template <int N, LimitedLoss Loss, class Real>
+POLYMARGIN_INLINE AnswerSums answer_with_level(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
     using V = RowVector<Real>;
     using Reals = typename V::Reals;
     const auto [label, cost_bound] = tile.examples[t];
     const OwnOffset offsets = loss.offsets(label);
-    const RowLimits limits = loss.row_limits(cost_bound);
-    const auto most = static_cast<Real>(limits.most);
-    LevelSearch<N, Real> level;
-    level.n = N > 0 ? N : static_cast<int>(tile.width / V::count);
-    level.largest = static_cast<Real>(limits.largest);
+    const auto most = static_cast<Real>(loss.row_limits(cost_bound).most);
     const Real* const scores = tile.scores + t * tile.width;
     const Real* const centre = tile.centre + t * tile.width;
     Real* const answers = tile.answers + t * tile.width;
+    LevelSearch<N, Real> level;
+    level.n = N > 0 ? N : static_cast<int>(tile.width / V::count);
     const Reals none{}, nowhere = none + LevelSearch<N, Real>::kNowhere;
     const Real steepness = Real(1) / tile.curvatures[t], before = centre[label];
     const Real lead = scores[label] + static_cast<Real>(offsets.own - offsets.others);
@@ -210,55 +250,56 @@ POLYMARGIN_INLINE AnswerSums answer_in_vectors(const Loss& loss, const AnswerTil
         const auto lanes = V::lanes + v * V::count;
         return (lanes < static_cast<typename V::Int>(tile.classes)) & (lanes != static_cast<typename V::Int>(label));
     };
-    // The loss is made of -h_m: of its positive parts, or of the highest.
-    Reals sum{}, worst = nowhere;
+    // Only differences of z count where the sum is at its limit. They may be nothing beside z itself: from the highest
+    // of -h_m, of which the loss is made, they are not.
+    Reals worst = nowhere;
     for (int v = 0; v < level.n; ++v) {
-        const Reals open = load<kBytes>(scores + v * V::count) - lead, known = wrong(v) ? open : nowhere;
-        sum += known > none ? known : none;
-        worst = known > worst ? known : worst;
-        level.z[v] = wrong(v) ? steepness * open - load<kBytes>(centre + v * V::count) + before : nowhere;
+        const Reals open = wrong(v) ? load<kBytes>(scores + v * V::count) - lead : nowhere;
+        worst = open > worst ? open : worst;
     }
     const Real rival = polymargin::largest<Real, kBytes>(worst);
-    const bool summed = std::isinf(limits.most);
-    AnswerSums sums;
-    sums.losses = cost_bound * static_cast<double>(summed ? sum_of_lanes<Real>(sum) : std::max(rival, Real(0)));
-    const Real highest = level.highest();
-    if (!(highest > 0)) {
+    for (int v = 0; v < level.n; ++v) {
+        const Reals moved = load<kBytes>(scores + v * V::count) - (lead + rival);
+        level.z[v] = wrong(v) ? steepness * moved - load<kBytes>(centre + v * V::count) : nowhere;
+    }
+    AnswerSums sums{.losses = cost_bound * static_cast<double>(std::max(rival, Real(0)))};
+    // z of the formulas is this much more.
+    const Real away = steepness * rival + before, highest = level.highest();
+    if (!(highest + away > 0)) {
         for (int v = 0; v < level.n; ++v) store<kBytes>(answers + v * V::count, none);
         tile.faces[t] = 0;
         return sums;
     }
-    const bool full = !summed && level.at(most).value >= most;
+    const bool full = level.at(most - away).value >= most;
     Real found;
     if (full) {
-        // Only differences of z count. They may be nothing beside z itself: bring the highest near 0.
-        for (int v = 0; v < level.n; ++v) {
-            const Reals open = load<kBytes>(scores + v * V::count) - (lead + rival);
-            level.z[v] = wrong(v) ? steepness * open - load<kBytes>(centre + v * V::count) : nowhere;
-        }
-        const Real top = level.highest();
-        found = level.find(true, most, top - most, top - most, top);
+        found = level.find(true, most, highest - most);
     } else {
-        found = level.find(false, most, std::min(before, highest), Real(0), highest);
+        for (int v = 0; v < level.n; ++v) level.z[v] += away;
+        found = level.find(false, most, std::min(before, highest + away));
     }
     Reals total{}, linear{};
     std::uint64_t face = 0;
-    const Reals top = none + level.largest;
     for (int v = 0; v < level.n; ++v) {
-        const Reals raised = level.z[v] - found > none ? level.z[v] - found : none;
-        const Reals a = raised < top ? raised : top;
+        const auto above = level.z[v] > found;
+        const Reals a = above ? level.z[v] - found : none;
         store<kBytes>(answers + v * V::count, -a);
         total += a;
         linear -= (static_cast<Real>(offsets.others) + load<kBytes>(tile.shift + v * V::count)) * a;
-        face |= bits_of<Real>((a > none) & (a < top)) << (v * V::count);
+        face |= bits_of<Real>(above) << (v * V::count);
     }
     const Real all = full ? most : sum_of_lanes<Real>(total);
     answers[label] = all;
-    if (all < most) face |= std::uint64_t{1} << label;
+    if (!full) face |= std::uint64_t{1} << label;
     tile.faces[t] = exchanging(face);
     sums.linear = static_cast<double>(sum_of_lanes<Real>(linear)) +
                   (offsets.own + static_cast<double>(tile.shift[label])) * static_cast<double>(all);
     return sums;
+}
+
+template <int N, LimitedLoss Loss, class Real>
+POLYMARGIN_INLINE AnswerSums answer_in_vectors(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
+    return are_pairs(loss) ? answer_pairs<N>(loss, tile, t) : answer_with_level<N>(loss, tile, t);
 }
 
 /// Whether there are vectors for a loss, and a row of it.
@@ -316,9 +357,10 @@ AnswerSums answer(const Loss& loss, const AnswerTile<Real>& tile) {
     }
 }
 
-/// Put `by` times the projection on a face in the place of a row; one whose classes do not exchange loses the others.
+/// What an example's curvature makes of the products of a row with its features, on the face it is in: `by` times the
+/// projection on it, or, of pairs, the sum over those of the face.
 template <class Real>
-POLYMARGIN_INLINE void project_row(Real* row, Index width, std::uint64_t face, Real by, bool exchange) {
+POLYMARGIN_INLINE void curve_row(Real* row, Index width, std::uint64_t face, Real by, bool exchange) {
     using V = RowVector<Real>;
     const typename V::Reals none{};
     typename V::Reals sum{};
@@ -328,6 +370,37 @@ POLYMARGIN_INLINE void project_row(Real* row, Index width, std::uint64_t face, R
     const Real mean = exchange ? sum_of_lanes<Real>(sum) / static_cast<Real>(std::popcount(face)) : Real(0);
     for (Index at = 0; at < width; at += V::count) {
         store<kBytes>(row + at, lanes_of<Real>(face >> at) ? by * (load<kBytes>(row + at) - mean) : none);
+    }
+}
+
+template <class Real>
+POLYMARGIN_INLINE void curve_pairs(Real* row, Index width, std::uint64_t face, Real by, Index label) {
+    using V = RowVector<Real>;
+    const typename V::Reals none{};
+    const Real own = row[label];
+    typename V::Reals sum{};
+    for (Index at = 0; at < width; at += V::count) {
+        const auto moved = lanes_of<Real>(face >> at) ? by * (load<kBytes>(row + at) - own) : none;
+        store<kBytes>(row + at, moved);
+        sum += moved;
+    }
+    row[label] = -sum_of_lanes<Real>(sum);
+}
+
+/// The middle of the feasible set, with the same way to all hinges: around it the answers are those of a hinge that was
+/// rounded off evenly on both sides.
+template <RowLoss Loss, class Real>
+void set_middle(const Loss& loss, const Example& example, Index classes, Real* row) {
+    std::fill_n(row, classes, Real(0));
+    const auto bound = static_cast<Real>(example.cost_bound);
+    if constexpr (BoxLoss<Loss>) {
+        std::fill_n(row, classes, -bound / 2);
+        if (example.label >= 0) row[example.label] = bound / 2;
+    } else if constexpr (LimitedLoss<Loss>) {
+        const auto others = static_cast<Real>(classes - 1);
+        const Real each = are_pairs(loss) ? bound / 2 : bound / static_cast<Real>(classes);
+        std::fill_n(row, classes, -each);
+        row[example.label] = each * others;
     }
 }
 

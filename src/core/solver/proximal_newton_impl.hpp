@@ -51,12 +51,14 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
       loaded_bias_(width_, Real(0)),
       loaded_shift_(width_, Real(0)),
       centre_(std::max<Index>(1, rows.size() * width_)),
+      pairs_(proximal_newton::are_pairs(loss)),
       faces_(std::max<Index>(1, rows.size())),
       shift_(classes, 0.0) {
     for (Index p = 0; p < kParts; ++p) {
         shares_.push_back({.recent = Weights<Real>(rows.features(), classes),
                            .weights = Vector(size_ * width_),
                            .scores = Buffer<Real>(Tile::kMost * width_),
+                           .centre = std::vector<Real>(Tile::kMost * width_),
                            .answers = Buffer<Real>(Tile::kMost * width_),
                            .rows = Buffer<Real>(rows.dense() ? Tile::kMost * rows.features() : 1)});
     }
@@ -79,7 +81,7 @@ bool ProximalNewton<Loss, Real>::suits(const LinearRows<Real>& rows, Index class
 
 template <NewtonLoss Loss, class Real>
 template <class Work>
-void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
+void ProximalNewton<Loss, Real>::in_parts(Index count, bool thorough, Work&& work) {
     pool_.for_each(kParts, [&](Index p) {
         Share& share = shares_[p];
         share.losses = share.linear = 0.0;
@@ -87,7 +89,7 @@ void ProximalNewton<Loss, Real>::in_parts(Index count, Work&& work) {
         std::ranges::fill(share.weights, 0.0);
         std::fill_n(share.recent.row(0), rows_.features() * width_, Real(0));
         const Index end = count * (p + 1) / kParts;
-        for (Index first = count * p / kParts; first < end && !stopped(); first += Tile::kMost) {
+        for (Index first = count * p / kParts; first < end && (thorough || !stopped()); first += Tile::kMost) {
             work(share, Range{first, std::min(end, first + Tile::kMost)});
         }
         flush(share);
@@ -146,13 +148,13 @@ void ProximalNewton<Loss, Real>::products(const Tile& tile, Real* out) const {
 }
 
 template <NewtonLoss Loss, class Real>
-auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile, const Real* scores, const Real* centre,
-                                         double sharpness) -> AnswerSums {
+auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile, const Real* scores, const Real* centre)
+    -> AnswerSums {
     share.examples.clear();
     share.curvatures.clear();
     for (Index i = tile.begin; i < tile.end; ++i) {
         share.examples.push_back(example(i));
-        share.curvatures.push_back(static_cast<Real>(sharpness * curvature(i)));
+        share.curvatures.push_back(static_cast<Real>(curvature(i)));
     }
     share.faces.resize(tile.size());
     return proximal_newton::answer(loss_, proximal_newton::AnswerTile<Real>{.count = tile.size(),
@@ -168,9 +170,18 @@ auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile, const Real* s
 }
 
 template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::set_middle(Share& share, Range tile) const {
+    for (Index i = tile.begin; i < tile.end; ++i) {
+        proximal_newton::set_middle(loss_, example(i), classes_, share.centre.data() + (i - tile.begin) * width_);
+    }
+}
+
+template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::respond(Share& share, Range tile) -> AnswerSums {
     products(Tile(rows_, tile.begin, tile.size()), share.scores.data());
-    return respond(share, tile, share.scores.data(), centre_.data() + tile.begin * width_);
+    if (!middle_) return respond(share, tile, share.scores.data(), centre_.data() + tile.begin * width_);
+    set_middle(share, tile);
+    return respond(share, tile, share.scores.data(), share.centre.data());
 }
 
 template <NewtonLoss Loss, class Real>
@@ -187,7 +198,7 @@ auto ProximalNewton<Loss, Real>::collected() const -> Answer {
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::answer() -> Answer {
     load(weights_, true);
-    in_parts(active_, [&](Share& share, Range tile) {
+    in_parts(active_, false, [&](Share& share, Range tile) {
         const AnswerSums sums = respond(share, tile);
         share.losses += sums.losses;
         share.linear += sums.linear;
@@ -203,7 +214,8 @@ std::vector<CurvedRow> ProximalNewton<Loss, Real>::curved_rows() const {
     std::vector<CurvedRow> curved;
     curved.reserve(faces.size() - std::ranges::count(faces, std::uint64_t{0}));
     for (Index i = 0; i < active_; ++i) {
-        if (faces[i] != 0) curved.push_back({static_cast<std::uint32_t>(i), faces[i], 1.0 / curvature(i)});
+        if (faces[i] == 0) continue;
+        curved.push_back({static_cast<std::uint32_t>(i), faces[i], 1.0 / curvature(i), pairs_ ? labels_[i] : -1});
     }
     return curved;
 }
@@ -236,59 +248,71 @@ double ProximalNewton<Loss, Real>::unsolved() const {
     return 0.5 * proximal_newton::dot(difference, difference) / std::max(std::abs(primal_of(now_)), 1e-300);
 }
 
+/// What the smoothing of the hinges adds to the gap, relative: sum_i C_i l_i + (g_i)'B_i, which is never negative.
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::smoothed() const {
+    const double sum = now_.losses + now_.linear + proximal_newton::dot(weights_, now_.weights);
+    return std::max(0.0, sum) / std::max(std::abs(primal_of(now_)), 1e-300);
+}
+
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
     using namespace proximal_newton;
     now_ = answer();
-    for (steps_ = 0;; ++steps_) {
+    steps_ = 0;
+    while (true) {
         if (stopped()) return Inner::stopped;
         keep_best();
-        const double open = gap_of(now_), left = unsolved();
+        const double open = gap_of(now_), smooth = smoothed();
         control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = open});
         if (open <= gap) return Inner::certified;
         if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
-        if (left <= inner_share_ * std::max(0.0, open - left)) return Inner::solved;
-        if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
-        // Of a sample the weights count, which are near long before the two points meet.
-        if (active_ < rows_.size() && promised() <= settings_.sample_promise * primal_of(now_)) {
-            return open - left <= gap ? Inner::certified : Inner::solved;
+        bool solved = unsolved() <= inner_share_ * smooth;
+        if (!solved) {
+            if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
+            // Of a sample the weights count, which are near long before the two points meet.
+            solved = active_ < rows_.size() && promised() <= settings_.sample_promise * primal_of(now_);
+            if (solved && smooth <= gap) return Inner::certified;
+        }
+        if (solved) {
+            if (!narrow(gap)) return Inner::solved;
+            now_ = answer();
+            steps_ = 0;
+            continue;
         }
         const double length = step();
         if (stopped()) return Inner::stopped;
         if (!(length > 0.0)) return Inner::slow;
         adapt_damping(length);
+        ++steps_;
     }
 }
 
 template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::accept_dual(Inner inner) {
+double ProximalNewton<Loss, Real>::accept_dual() {
     using namespace proximal_newton;
-    double length = 1.0;
+    if (base_.empty()) sum_centre();
+    // The dual is a parabola on the way from A to B.
     Vector change = now_.weights;
-    if (inner != Inner::certified) {
-        // The dual is a parabola on the way from A to B.
-        if (base_.empty()) sum_centre();
-        add_to(change, -1.0, base_);
-        const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
-        length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
-    }
+    add_to(change, -1.0, base_);
+    const double slope = base_linear_ - now_.linear - dot(base_, change), square = dot(change, change);
+    const double length = square > 0.0 ? std::clamp(slope / square, 0.0, 1.0) : slope > 0.0 ? 1.0 : 0.0;
     load(weights_, true);
-    in_parts(active_, [&](Share& share, Range tile) {
+    in_parts(active_, false, [&](Share& share, Range tile) {
         (void)respond(share, tile);
-        Real* centre = centre_.data() + tile.begin * width_;
+        Real* to = centre_.data() + tile.begin * width_;
+        const Real* from = middle_ ? share.centre.data() : to;
         const Real* rows = share.answers.data();
         const auto part = static_cast<Real>(length);
         for (Index t = 0; t < tile.size() * width_; ++t) {
-            centre[t] = length < 1.0 ? centre[t] + part * (rows[t] - centre[t]) : rows[t];
+            to[t] = length < 1.0 ? from[t] + part * (rows[t] - from[t]) : rows[t];
         }
     });
-    if (length < 1.0) {
-        add_to(base_, length, change);
-        base_linear_ += length * (now_.linear - base_linear_);
-    } else {
-        base_ = now_.weights;
-        base_linear_ = now_.linear;
-    }
+    if (middle_ && stopped()) return 0.0;  // not all centres are there
+    middle_ = false;
+    centred_ = active_;
+    add_to(base_, length, change);
+    base_linear_ += length * (now_.linear - base_linear_);
     return length;
 }
 
@@ -299,7 +323,7 @@ void ProximalNewton<Loss, Real>::move_bias() {
         double& moved = weights_[(size_ - 1) * width_ + m];
         shift_[m] += bias_ * moved;
         loaded_shift_[m] = static_cast<Real>(shift_[m]);
-        base_linear_ += moved * base_[(size_ - 1) * width_ + m];
+        if (!base_.empty()) base_linear_ += moved * base_[(size_ - 1) * width_ + m];
         moved = 0.0;
     }
 }
@@ -313,6 +337,7 @@ void ProximalNewton<Loss, Real>::start(const Coefficients& coefficients, std::sp
         for (const auto& [m, b] : coefficients.row(i)) centre_.data()[i * width_ + m] = static_cast<Real>(b);
     }
     take_first(rows_.size());
+    middle_ = false;
     centred_ = active_;
     sum_centre();
     weights_ = base_;
@@ -326,15 +351,17 @@ template <NewtonLoss Loss, class Real>
 Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     using namespace proximal_newton;
     max_visits_ = max_visits;
+    certified_ = false;
     double best = std::numeric_limits<double>::infinity();
     for (int idle = 0; idle < settings_.max_idle; ++idle) {
         if (stopped()) return stop_reason(control_);
         const Inner inner = solve_inner(gap);
         if (stopped()) return stop_reason(control_);
-        const double open = gap_of(now_), length = accept_dual(inner);
+        certified_ = inner == Inner::certified;
+        if (certified_) return Status::converged;
+        const double open = gap_of(now_), length = accept_dual();
         move_bias();
         if (inner == Inner::stopped) return Status::max_iterations;
-        if (inner == Inner::certified) return Status::converged;
         if (open < 0.9 * best) idle = -1;
         best = std::min(best, open);
         if (inner == Inner::solved && steps_ <= settings_.easy)
@@ -348,34 +375,40 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
     return Status::precision;
 }
 
-/// Feasible but for rounding, and for what a sample's examples stand for.
+/// The rows of some neighbours, feasible but for rounding and for what a sample's examples stand for: what they answer
+/// if that was certified, else where they start from, or nothing.
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::load_coefficients(Index i, std::span<double> row) const {
-    for (Index m = 0; m < classes_; ++m) row[m] = static_cast<double>(centre_.data()[i * width_ + m]) / scale_;
-    loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
+template <class Each>
+void ProximalNewton<Loss, Real>::for_coefficients(Share& share, Range tile, Each&& each) {
+    Vector row(classes_);
+    if (certified_) (void)respond(share, tile);
+    for (Index i = tile.begin; i < tile.end; ++i) {
+        const Real* from = certified_ ? share.answers.data() + (i - tile.begin) * width_ : centre_.data() + i * width_;
+        for (Index m = 0; m < classes_; ++m) row[m] = static_cast<double>(from[m]) / scale_;
+        loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
+        each(i, row);
+    }
 }
 
+/// The threads do it twice: to count, and to write to places that are known then.
 template <NewtonLoss Loss, class Real>
-Coefficients ProximalNewton<Loss, Real>::coefficients() const {
-    // The threads do it twice: to count, and to write to places that are known then.
-    const Workers workers{.pool = &pool_, .control = &control_, .thorough = true};
-    const auto in_rows = [&](auto&& each) {
-        workers.for_parts(centred_, [&](Range part) {
-            Vector row(classes_);
-            for (Index i = part.begin; i < part.end; ++i) {
-                load_coefficients(i, row);
-                each(i, row);
+Coefficients ProximalNewton<Loss, Real>::coefficients() {
+    const Index known = certified_ ? active_ : centred_;
+    load(weights_, true);
+    std::vector<std::int32_t> counts(rows_.size(), 0);
+    in_parts(known, true, [&](Share& share, Range tile) {
+        for_coefficients(share, tile, [&](Index i, const Vector& row) {
+            counts[i] = static_cast<std::int32_t>(std::ranges::count_if(row, [](double b) { return b != 0.0; }));
+        });
+    });
+    Coefficients result(counts);
+    in_parts(known, true, [&](Share& share, Range tile) {
+        for_coefficients(share, tile, [&](Index i, const Vector& row) {
+            auto entry = result.entries(i).begin();
+            for (Index m = 0; m < classes_; ++m) {
+                if (row[m] != 0.0) *entry++ = {static_cast<std::int32_t>(m), row[m]};
             }
         });
-    };
-    std::vector<std::int32_t> counts(rows_.size(), 0);
-    in_rows([&](Index i, const Vector& row) { counts[i] = std::ranges::count_if(row, [](double b) { return b != 0.0; }); });
-    Coefficients result(counts);
-    in_rows([&](Index i, const Vector& row) {
-        auto entry = result.entries(i).begin();
-        for (Index m = 0; m < classes_; ++m) {
-            if (row[m] != 0.0) *entry++ = {static_cast<std::int32_t>(m), row[m]};
-        }
     });
     return result;
 }

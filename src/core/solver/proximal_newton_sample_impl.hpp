@@ -39,8 +39,9 @@ void ProximalNewton<Loss, Real>::take_first(Index count) {
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::sum_centre() {
-    in_parts(active_, [&](Share& share, Range tile) {
-        const Real* centre = centre_.data() + tile.begin * width_;
+    in_parts(active_, false, [&](Share& share, Range tile) {
+        if (middle_) set_middle(share, tile);
+        const Real* centre = middle_ ? share.centre.data() : centre_.data() + tile.begin * width_;
         for (Index t = 0; t < tile.size(); ++t) {
             const auto offsets = loss_.offsets(labels_[tile.begin + t]);
             for (Index m = 0; m < classes_; ++m) {
@@ -70,39 +71,19 @@ void ProximalNewton<Loss, Real>::set_band(double band) {
 /// The width at which what the band adds to the gap, with its square, is a share of the gap that is asked for.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::next_band(double gap) const {
-    const double smooth = gap_of(now_) - unsolved();
+    const double smooth = smoothed();
     const double by = smooth > 0.0 ? std::sqrt(settings_.band_share * gap / smooth) : 1.0;
     return band() * std::clamp(by, settings_.narrower, 1.0);
 }
 
-/// The point of the dual to start from, given the weights: what examples answer that are not near a hinge, and the mean
-/// of what those near answer on either side. From there the answers to weights near by are nearly a point of the dual
-/// that is as good as the weights: its error is that of the second order, in the width of the band, and from the other
-/// points, such as zero, of the first.
+/// Around the middle the band may become narrower at any time.
 template <NewtonLoss Loss, class Real>
-void ProximalNewton<Loss, Real>::centre_at_weights() {
-    load(weights_, true);
-    const std::vector<Real> nothing(Tile::kMost * width_, Real(0));
-    in_parts(active_, [&](Share& share, Range tile) {
-        const Index count = tile.size() * width_;
-        Real* centre = centre_.data() + tile.begin * width_;
-        std::fill_n(centre, count, Real(0));
-        products(Tile(rows_, tile.begin, tile.size()), share.scores.data());
-        share.visits += tile.size();
-        for (const double side : {-0.5, 1.0}) {  // half a band away from the hinge, and from there to its other side
-            for (Index i = tile.begin; i < tile.end; ++i) {
-                const auto away = static_cast<Real>(side * curvature(i) * example(i).cost_bound);
-                Real* row = share.scores.data() + (i - tile.begin) * width_;
-                for (Index m = 0; m < classes_; ++m) {
-                    row[m] += m == labels_[i] ? away : Loss::kRowsSumToZero ? Real(0) : -away;
-                }
-            }
-            (void)respond(share, tile, share.scores.data(), nothing.data(), settings_.sharpness);
-            for (Index t = 0; t < count; ++t) centre[t] += Real(0.5) * share.answers.data()[t];
-        }
-    });
-    base_.clear();  // its sum, until it is needed
-    if (!stopped()) centred_ = active_;
+bool ProximalNewton<Loss, Real>::narrow(double gap) {
+    if (!middle_ || narrowed_ == settings_.most_narrowings) return false;
+    ++narrowed_;
+    const double before = share_;
+    set_band(next_band(gap));
+    return share_ < before;
 }
 
 template <NewtonLoss Loss, class Real>
@@ -113,21 +94,16 @@ Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
     const auto sizes = samples(rows_, settings_);
     for (const Index size : sizes) {
         const bool first = size == sizes.front(), last = size == rows_.size();
-        const double width = first ? 0.0 : next_band(gap);
+        const double width = first ? settings_.widest_band : next_band(gap);
         take_first(size);
-        if (first) {
-            share_ = settings_.first_share;
-            set_band(std::min(settings_.widest_band, band()));
-            std::fill_n(centre_.data(), size * width_, Real(0));
-            base_ = weights_;
-            base_linear_ = 0.0;
-            centred_ = active_;
-        } else {
-            set_band(width);
-            centre_at_weights();
-        }
+        share_ = settings_.first_share;
+        set_band(first ? std::min(width, band()) : width);
+        middle_ = true;
+        narrowed_ = 0;
+        base_.clear();
         const Status status = run(last ? gap : std::max(gap, settings_.sample_gap), max_visits);
         if (last || stopped() || status == Status::max_iterations) return status;
+        move_bias();
     }
     return Status::precision;
 }

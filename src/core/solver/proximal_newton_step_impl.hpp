@@ -20,15 +20,19 @@ auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& v, Vector& out) {
     load(v, false);
-    in_parts(std::ssize(hessian.curved), [&](Share& share, Range part) {
+    in_parts(std::ssize(hessian.curved), false, [&](Share& share, Range part) {
         share.numbers.clear();
         for (Index t = part.begin; t < part.end; ++t) share.numbers.push_back(hessian.curved[t].row);
         const Tile tile(rows_, share.numbers, share.rows.data());
         products(tile, share.answers.data());
         for (Index t = part.begin; t < part.end; ++t) {
-            const auto& [row, face, by] = hessian.curved[t];
-            proximal_newton::project_row(share.answers.data() + (t - part.begin) * width_, width_, face,
-                                         static_cast<Real>(by), Loss::kRowsSumToZero);
+            const auto& [row, face, by, own] = hessian.curved[t];
+            Real* products = share.answers.data() + (t - part.begin) * width_;
+            if (own >= 0) {
+                proximal_newton::curve_pairs(products, width_, face, static_cast<Real>(by), own);
+            } else {
+                proximal_newton::curve_row(products, width_, face, static_cast<Real>(by), Loss::kRowsSumToZero);
+            }
         }
         add(share, tile, share.answers.data());
     });
