@@ -11,7 +11,7 @@ namespace {
 /// A block is made of at least so many rows for each of its features, if there are: enough to stand for all. Up to so
 /// many products all rows are taken: few may be the only ones with some feature.
 constexpr Index kRowsPerFeature = 2;
-constexpr Index kProducts = Index{1} << 30;
+constexpr Index kProducts = Index{1} << 22;
 /// Rows that are multiplied at once, and rows of the upper half of a block.
 constexpr int kChunk = 256;
 /// Sums of single precision are taken over by double after so many rows.

@@ -52,9 +52,10 @@ struct NewtonSettings {
     /// Steps on a sample end when they promise no more than this share of the objective: nearer than it is to that of
     /// all, and long before the two points meet.
     double sample_promise = 1e-3;
-    /// The widest band to begin with, in units of the scores. The next sample has one that adds this share of the gap
-    /// that is asked for, as far as that was seen, but not narrower than this part of the one before.
-    double widest_band = 1.0, band_share = 0.5, narrower = 0.1;
+    /// The widest band to begin with, in units of how far scores of zero are from their hinges, which it must reach.
+    /// The next has a width that adds this share of the gap that is asked for, as far as that was seen, but is not
+    /// narrower than this part of the one before.
+    double widest_band = 3.0, band_share = 0.5, narrower = 0.1;
     int most_narrowings = 3;  ///< of the band around the middle; then the point of the dual is moved
     Index reach_rows = 1 << 14;  ///< about so many examples tell what all may curve
     int max_idle = 6;            ///< points of the dual that may pass without the gap falling by a tenth
@@ -158,6 +159,7 @@ class ProximalNewton {
     void sum_centre();
     [[nodiscard]] double band() const;
     void set_band(double band);
+    [[nodiscard]] double margin() const;
     [[nodiscard]] double next_band(double gap) const;
     bool narrow(double gap);
     [[nodiscard]] double smoothed() const;

@@ -68,6 +68,15 @@ void ProximalNewton<Loss, Real>::set_band(double band) {
     if (unit > 0.0) share_ = band / unit;  // examples may all be zero
 }
 
+/// How far from their hinges scores of zero are.
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::margin() const {
+    double most = 0.0;
+    const auto offsets = loss_.offsets(labels_[0]);
+    for (Index m = 0; m < classes_; ++m) most = std::max(most, std::abs(static_cast<double>(offsets[m])));
+    return most;
+}
+
 /// The width at which what the band adds to the gap, with its square, is a share of the gap that is asked for.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::next_band(double gap) const {
@@ -94,7 +103,7 @@ Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
     const auto sizes = samples(rows_, settings_);
     for (const Index size : sizes) {
         const bool first = size == sizes.front(), last = size == rows_.size();
-        const double width = first ? settings_.widest_band : next_band(gap);
+        const double width = first ? settings_.widest_band * margin() : next_band(gap);
         take_first(size);
         share_ = settings_.first_share;
         set_band(first ? std::min(width, band()) : width);
