@@ -108,6 +108,24 @@ def test_a_path_of_costs_is_one_solution_after_the_other(n, threads):
         assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
 
 
+@pytest.mark.parametrize("n", [300, 2400])
+def test_a_path_of_examples_that_are_alone_takes_few_steps_to_its_first_solution(n):
+    X, order, _, problems = sorted_problem(n)
+    weight = np.random.default_rng(0).choice([0.0, 1.0], n, p=[0.2, 0.8])  # as on the folds of a search
+    K = np.exp(-300.0 * ((X[:, None] - X) ** 2).sum(axis=2))
+    settings, costs = _core.BinarySettings(tolerance=1e-6), np.array([0.1, 1.0])
+    kernel = _core.Kernel(_core.KernelType.precomputed, 0.0, 0.0, 0)
+    exactness = _core.Exactness(largest_cost_bound=1.0, tolerance=1e-6)
+    resources = _core.Resources(budget_bytes=400_000_000, threads=1, whole=True)
+    session = _core.KernelSession(_core.Data.precomputed(K), kernel, order, exactness, resources)
+    path = session.train_paths(problems, weight[None], costs, settings)
+    singles = [session.train_binary(problems, cost * weight, settings) for cost in costs]
+    assert path.stop_reason is CONVERGED
+    np.testing.assert_allclose(path.dual, np.concatenate([single.dual for single in singles]), rtol=1e-7)
+    assert path.iterations[: len(problems)].sum() < singles[0].iterations.sum() / 2
+    assert np.all(weight[path.support] > 0)
+
+
 def test_a_path_that_is_stopped_has_a_feasible_point_for_every_cost():
     X, order, _, problems = sorted_problem(6000)  # long enough to be stopped
     weight, costs = np.ones((2, len(order))), np.array([0.1, 1.0, 1e6])

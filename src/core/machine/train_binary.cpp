@@ -117,6 +117,10 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.cost_bounds);
     settings.paths = family.paths;
+    if (!family.paths.empty() && store.whole()) {
+        settings.whole_set = settings.whole_set_of_path;
+        settings.working_set = std::max(settings.working_set, settings.whole_set);
+    }
     BinaryReport report;
     report.results = solve_binary<Real>(family.problems, family.cost_bounds, store, settings, control, family.starts);
     report.evaluations = store.evaluations() - before;

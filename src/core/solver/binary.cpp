@@ -168,6 +168,7 @@ std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bo
             return store.whole() ? store.open(a, b) : workspace->rows.table(a);
         });
         if (!starts.empty()) task.start_from(starts[job]);
+        task.start_evenly();
         solve_alone(task, workspace->rows, control);
         iterations += task.iterations();
         const double violation = jobs.keep(task.take_results(), job);

@@ -7,6 +7,7 @@
 
 #include "solver/accumulate.hpp"
 #include "solver/binary_task_closing_impl.hpp"
+#include "solver/binary_task_start_impl.hpp"
 #include "solver/polish.hpp"
 #include "solver/smallest.hpp"
 

@@ -45,6 +45,8 @@ class BinaryTask {
     void close_tables(GramStore<Real>& store);
     /// Begin with a feasible point instead of zero.
     void start_from(const BinaryStart& start);
+    /// Begin a path of costs with a point that is close to the solution, if there is one.
+    void start_evenly();
 
     [[nodiscard]] bool finished() const { return finished_; }
     [[nodiscard]] double violation_size() const { return violation_; }
@@ -111,6 +113,7 @@ class BinaryTask {
     void begin_anew();
     [[nodiscard]] bool raise_costs();
     void scale_to(std::span<const double> cost_bounds);
+    [[nodiscard]] bool is_good_start(std::span<const double> beta, std::span<const Index> taking_part) const;
     void keep_for_all_costs(Status status);
     void end_stage(Status reason);
     void keep_solution(Status status);

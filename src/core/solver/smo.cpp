@@ -157,6 +157,9 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
     SmoResult all;
     Index step_limit = settings.steps_before_jump * block.size;
     int most_jumps = settings.first_jumps;
+    const auto steps_for = [&](double cost) {
+        return static_cast<Index>(cost / static_cast<double>(settings.step_cost * block.width));
+    };
     while (true) {
         const Index left = max_iterations - all.iterations;
         const Index most = blas != nullptr ? std::min(left, step_limit) : left;
@@ -166,6 +169,11 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         if (some.iterations < most || all.iterations >= max_iterations) return all;
         using Outcome = typename SmoJump<Real>::Outcome;
         SmoJump<Real> jump(block, *blas, settings);
+        const Index due = steps_for(settings.cost_before_jump * jump.expected_cost());
+        if (all.iterations < due) {
+            step_limit = std::max(block.size / 2, due - all.iterations);
+            continue;
+        }
         Outcome outcome = Outcome::blocked;
         double cost = 0.0;
         for (int jumps = 0; outcome == Outcome::blocked && jumps < most_jumps; ++jumps) {
@@ -175,8 +183,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         }
         if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
         // Jumps and steps take turns, and about the same time.
-        step_limit =
-            std::max(block.size / 2, static_cast<Index>(cost / static_cast<double>(settings.step_cost * block.width)));
+        step_limit = std::max(block.size / 2, steps_for(cost));
         most_jumps = std::min(2 * most_jumps, settings.most_jumps);
     }
 }

@@ -31,8 +31,15 @@ class SmoJump {
         return m * m * m / 6 + m * static_cast<double>(block_.size);
     }
 
+    /// The same of the next one.
+    [[nodiscard]] double expected_cost() {
+        find_free();
+        return cost();
+    }
+
   private:
-    [[nodiscard]] bool find_free();
+    bool find_free();
+
     [[nodiscard]] bool find_step();
     [[nodiscard]] double length_to_optimum();
     Outcome go(double length);

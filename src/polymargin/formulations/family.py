@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
 from polymargin import _core
 from polymargin.decision import DecisionRule
@@ -17,6 +16,7 @@ from polymargin.formulations.binary import binary_settings
 from polymargin.formulations.formulation import RunOptions
 from polymargin.kernels import Kernel
 from polymargin.models import ScoreLayout
+from polymargin.support.blocks import slices
 from polymargin.support.memory import budget_bytes
 from polymargin.support.numeric import Floats, Ints
 from polymargin.support.threads import for_each
@@ -107,7 +107,7 @@ class CostFamily:
             return answers
         weight = np.array([division.weight[self._order] for division in divisions])
         session = self._session(self._costs[-1] * float(weight.max()))
-        for batch in gen_batches(len(divisions), max(1, _SOLUTION_BYTES // self._solution_bytes)):
+        for batch in slices(len(divisions), max(1, _SOLUTION_BYTES // self._solution_bytes)):
             of_all = (batch.stop - batch.start) / len(divisions)
             share = partial(_report_share, report, batch.start / len(divisions), of_all)
             parts = enumerate(self._solve(session, weight[batch], share), batch.start)
@@ -158,7 +158,7 @@ class CostFamily:
         def work(t: int) -> None:
             rows, results = tests[t]
             at_once = max(1, _SCORES_AT_ONCE // len(results))
-            batches = gen_batches(len(rows), at_once)
+            batches = slices(len(rows), at_once)
             parts = [self._decide_rows(session, rows[part], results, rules, threads) for part in batches]
             decided[t] = [np.concatenate(by_rule).T for by_rule in zip(*parts, strict=True)]
 

@@ -24,7 +24,7 @@ from polymargin.formulations import Division, RunOptions, training_set
 from polymargin.kernels import Kernel
 from polymargin.models import all_pairs
 from polymargin.selection.plan import Series, has_sound_weights
-from polymargin.selection.rate import Rates, rate
+from polymargin.selection.rate import Rates
 from polymargin.selection.scoreboard import Scoreboard
 from polymargin.support.numeric import Ints, Matrix
 from polymargin.support.threads import thread_count
@@ -59,6 +59,7 @@ class Evaluation:
     advanced: Callable[[int], None] | None = None  # counts fits
     stop: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = field(init=False)  # if nothing else is measured
+    _divisions: dict[int, Division | None] = field(init=False, default_factory=dict)  # by fold, without class weights
 
     def __post_init__(self) -> None:
         self.rates = Rates.of(self.scorer)
@@ -99,7 +100,7 @@ class Evaluation:
         """
         assert self.rates is not None
         classes, codes = np.unique(y, return_inverse=True)
-        divided = [(fold, _division(series.machine, fold, codes, classes)) for fold in folds]
+        divided = [(fold, self._division(series.machine.class_weight, fold, codes, classes)) for fold in folds]
         solvable = [(fold, division) for fold, division in divided if division is not None]
         if not solvable:
             return folds
@@ -124,11 +125,20 @@ class Evaluation:
         done = {fold.number for fold, _ in solved}
         return [fold for fold in folds if fold.number not in done]
 
+    def _division(self, class_weight: Any, fold: Fold, codes: Ints, classes: NDArray[Any]) -> Division | None:
+        """Return what `_division` does; without weights of classes, which may be anything, once for all kernels."""
+        if class_weight is not None:
+            return _division(class_weight, fold, codes, classes)
+        if fold.number not in self._divisions:
+            self._divisions[fold.number] = _division(None, fold, codes, classes)
+        return self._divisions[fold.number]
+
     def _enter_rates(self, series: Series, fold: Fold, labels: list[NDArray[Any]], seconds: float) -> None:
         """Enter the rates of all costs on a fold; ``labels`` are (n_costs, n_test) for each scorer."""
         assert self.rates is not None
-        for at, candidate in enumerate(series.candidates):
-            scores = self.rates.named([rate(found[at], fold.y_test) for found in labels])
+        rates = [np.mean(found == fold.y_test, axis=1).tolist() for found in labels]  # all costs at once
+        for candidate, *own in zip(series.candidates, *rates, strict=True):
+            scores = self.rates.named(own)
             outcome = {"fit_error": None, "n_test_samples": len(fold.test), "fit_time": seconds, "score_time": 0.0}
             self.board.enter(candidate, fold.number, outcome | {"test_scores": scores})
 
@@ -187,14 +197,14 @@ class _Counter:
         return not self._stop.is_set()
 
 
-def _division(machine: Any, fold: Fold, codes: Ints, classes: NDArray[Any]) -> Division | None:
+def _division(class_weight: Any, fold: Fold, codes: Ints, classes: NDArray[Any]) -> Division | None:
     """Return the weights of a fold's examples; None if a fit has something to say about them."""
     own = codes[fold.train]
     weight = fold.fit_params.get("sample_weight")
     weight = None if weight is None else np.asarray(weight, dtype=np.float64)
-    if not has_sound_weights(machine.class_weight, own, classes, weight):
+    if not has_sound_weights(class_weight, own, classes, weight):
         return None
-    training = training_set(own, own, classes, C=1.0, class_weight=machine.class_weight, sample_weight=weight)
+    training = training_set(own, own, classes, C=1.0, class_weight=class_weight, sample_weight=weight)
     total = np.zeros(len(codes))
     total[fold.train[training.order]] = training.weight
     return Division(total, fold.test)

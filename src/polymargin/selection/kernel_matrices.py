@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from polymargin import _core
 from polymargin.kernels import Kernel
+from polymargin.support.blocks import slices
 from polymargin.support.examples import Matrix, core_data, dense
 from polymargin.support.threads import for_each
 
@@ -94,7 +94,7 @@ def pattern_of_ones(K: NDArray[Any]) -> bytes | None:
     A kernel of distances that is far too narrow for the data is such a matrix, whatever its exact width.
     """
     step = max(1, _CACHED // max(1, K[0].nbytes))
-    for part in (slice(0, 2), *gen_batches(len(K), step)):  # two rows show it of most
+    for part in (slice(0, 2), *slices(len(K), step)):  # two rows show it of most
         rows = K[part]
         if not np.all((rows == 0) | (rows == 1)):
             return None
@@ -154,5 +154,5 @@ def _products(rows: Matrix, dtype: np.dtype[Any], threads: int, finish: Any) -> 
     def fill(part: slice) -> None:
         finish(safe_sparse_dot(rows[part], rows.T, dense_output=True), part, out[part])
 
-    for_each(fill, gen_batches(n, max(1, _CACHED // (8 * n))), threads)
+    for_each(fill, slices(n, max(1, _CACHED // (8 * n))), threads)
     return out

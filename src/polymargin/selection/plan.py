@@ -157,19 +157,22 @@ def plan(estimator: BaseEstimator, candidates: Iterable[Mapping[str, Any]]) -> P
         return Plan(unshared=f"the callbacks of {type(machine).__name__} are to see every fit of it")
     steps = estimator[:-1] if isinstance(estimator, Pipeline) else None
     prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
-    grouped: dict[Any, dict[Any, list[tuple[float, int, Any]]]] = {}
+    base = machine.get_params(deep=False)
+    grouped: dict[Any, dict[Any, list[tuple[float, int, dict[str, Any]]]]] = {}
     for index, candidate in enumerate(candidates):
         foreign = next((name for name in candidate if not name.startswith(prefix)), None)
         if foreign is not None:
             return Plan(unshared=f"{foreign} changes what comes before the machine")
-        current = clone(machine).set_params(**{name.removeprefix(prefix): v for name, v in candidate.items()})
-        own = current.get_params(deep=False)
+        changed = {name.removeprefix(prefix): value for name, value in candidate.items()}
+        if not changed.keys() <= base.keys():
+            clone(machine).set_params(**changed)  # says what is wrong
+        own = base | changed
         kernel = tuple(_key(own.get(name)) for name in KERNEL_PARAMETERS)
         rest = tuple(_key(own[name]) for name in sorted(own) if name != "C" and name not in KERNEL_PARAMETERS)
-        grouped.setdefault(kernel, {}).setdefault(rest, []).append((float(own["C"]), index, current))
+        grouped.setdefault(kernel, {}).setdefault(rest, []).append((float(own["C"]), index, changed))
     groups: dict[Any, list[KernelGroup]] = {}
     for kernel, by_rest in grouped.items():
-        series = [_series(members) for members in by_rest.values()]
+        series = [_series(machine, members) for members in by_rest.values()]
         groups.setdefault(kernel[0], []).append(KernelGroup(series[0].machine, series))
     return Plan(steps, [group for of_kind in groups.values() for group in spread(of_kind)])
 
@@ -187,10 +190,10 @@ def spread(items: Sequence[Any]) -> list[Any]:
     return [items[place] for place in places]
 
 
-def _series(members: list[tuple[float, int, Any]]) -> Series:
+def _series(machine: Any, members: list[tuple[float, int, dict[str, Any]]]) -> Series:
     members = sorted(members, key=lambda member: member[:2])
-    costs, candidates, machines = zip(*members, strict=True)
-    return Series(machines[0], list(candidates), list(costs))
+    costs, candidates, parameters = zip(*members, strict=True)
+    return Series(clone(machine).set_params(**parameters[0]), list(candidates), list(costs))
 
 
 def _key(value: Any) -> Any:

@@ -56,7 +56,9 @@ class Prepared:
     def matrices_at_once(self) -> int:
         """How many kernel matrices there may be at a time; 0 if not one fits."""
         matrix_bytes = self._matrix_bytes
-        return self.plan.matrices_at_once(matrix_bytes, max(1, BLOCK_BYTES // max(1, matrix_bytes)), self.threads)
+        kernels = len(self.plan.groups) * len(self.folds)  # at most, where gamma depends on the fold
+        wanted = max(1, min(kernels, BLOCK_BYTES // max(1, matrix_bytes)))
+        return self.plan.matrices_at_once(matrix_bytes, wanted, self.threads)
 
     @cached_property
     def _matrix_bytes(self) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedShuffleSplit, check_cv
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
-from sklearn.utils import _safe_indexing, gen_batches, indexable
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
@@ -28,6 +28,7 @@ from polymargin.selection.kernel_matrices import pattern_of_ones
 from polymargin.selection.plan import KernelGroup, Plan, Series, plan
 from polymargin.selection.preparation import KernelUse, Prepared, kernel_of, prepared_folds
 from polymargin.selection.scoreboard import Scoreboard
+from polymargin.support.blocks import slices
 from polymargin.support.callbacks import SearchTasks, with_callbacks
 from polymargin.support.examples import Matrix, checked_examples
 from polymargin.support.progress import count_bar
@@ -337,7 +338,7 @@ class KernelSearchCV(GridSearchCV):
         """Evaluate the candidates of each kernel on the folds that have it, some kernel matrices at a time."""
         family = prepared.family(rows, uses)
         solved: dict[bytes, KernelUse] = {}  # kernels that say of any two examples only whether they are the same
-        for batch in gen_batches(len(uses), min(family.at_once, prepared.matrices_at_once)):
+        for batch in slices(len(uses), min(family.at_once, prepared.matrices_at_once)):
             matrices = family.matrices([use.kernel for use in uses[batch]])
             work, repeated = [], []
             for K, use in zip(matrices, uses[batch], strict=True):

@@ -14,6 +14,11 @@ Result = TypeVar("Result")
 _ROWS = 2048  # large enough for BLAS, small enough for the cache and for a Ctrl-C
 
 
+def slices(n_rows: int, step: int) -> list[slice]:
+    """Return what cuts rows into blocks, the last one perhaps smaller."""
+    return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
+
+
 class RowBlocks:
     """Runs a function on one block of rows after the other, several at once if there are threads."""
 
@@ -22,7 +27,7 @@ class RowBlocks:
 
     def map(self, function: Callable[[slice], Result], n_rows: int, step: int = _ROWS) -> Iterator[Result]:
         """Return what the function returns for each block, in the order of the rows."""
-        blocks = [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
+        blocks = slices(n_rows, step)
         if self._pool is None or len(blocks) == 1:
             return map(function, blocks)
         return self._pool.map(function, blocks)

@@ -126,3 +126,16 @@ TEST(with_jumps_the_same_optimum_is_found_in_fewer_steps) {
         CHECK_CLOSE(sum(jumping), 0.0, 1e-9);
     }
 }
+
+TEST(no_jump_is_tried_where_steps_cost_less) {
+    Random random(85);
+    const Blas blas = plain::blas();
+    const Flat flat(80, 5, 100.0, random);
+    const std::vector<double> zero(80, 0.0);
+    auto plain = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
+    auto patient = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
+    const SmoResult steps = smo(plain, 1e-3, kNoLimit);
+    const SmoResult same = smo(patient, 1e-3, kNoLimit, &blas, {.cost_before_jump = 1e9});
+    CHECK(same.iterations == steps.iterations);
+    CHECK(same.violation == steps.violation);
+}
