@@ -1,9 +1,9 @@
 """Every machine on every problem: how fast and how exact in the worst cell, and not on data sets of our choice.
 
 A cell is a machine at one cost and width on one data set in one scaling. The machines and scikit-learn's SVC (LinearSVC
-where there is no kernel) take turns on it, each in a process of its own that is killed after `--limit`. Cells come in an
-order of which every beginning is a fair sample (`sweep_order`), so `--budget` may end a run anywhere. They are kept
-in ``build/sweep``: a run that was stopped goes on where it was, and `--anew` measures again.
+where there is no kernel) take turns on it, each in a process of its own that is killed after `--limit`. Every beginning
+of the order of cells is a fair sample (`sweep_order`), so `--budget` may end a run anywhere. Cells are kept in
+``build/sweep``: a run that was stopped goes on where it was, and `--anew` measures again.
 """
 
 import argparse
@@ -35,7 +35,7 @@ BEST_SHARE = 0.15
 SHORTEST_LOOK = 0.1
 """Seconds below which such a fit is not begun."""
 REPEATED_SHARE = 0.02
-"""Fits of a smaller share of the limit have all the rounds: above that noise is small beside what a round would cost."""
+"""Fits of a smaller share of the limit have all the rounds: noise is small in longer ones, and a round is dear."""
 
 
 @dataclass(frozen=True)

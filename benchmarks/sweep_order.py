@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 def spread(problems: Sequence[Any], parts: Callable[[Any], tuple]) -> list[Any]:
     """Take next the problem whose parts, and pairs of parts, have had the smallest shares so far.
 
-    A data set is a part, so is a cost, and that data set at that cost a pair. Its share is how many of the problems that have
-    it were taken. Ties go by a permutation, the same one every time, so that no part leads because it was listed first.
+    A data set is a part, so is a cost, and that data set at that cost a pair. Its share is how many of the problems
+    that have it were taken. Ties go by one and the same permutation, so that no part leads because it was listed first.
     """
     if not problems:
         return []

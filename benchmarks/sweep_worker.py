@@ -64,7 +64,7 @@ class Service:
         return load_iris(return_X_y=True)
 
     def load(self, data: str, scaling: str) -> dict[str, Any]:
-        """Make the data ready, and fit a few rows of them: the first fit after a change of data is a millisecond or two late."""
+        """Make the data ready, and fit a few rows of them: the first fit after a change of data takes longer."""
         import sweep_data
 
         X, y = sweep_data.load(data, scaling)
