@@ -10,6 +10,7 @@ namespace {
 template <class Real>
 struct ClassPass {
     const Real* row;
+    const Real* less;  // another row to take from it, or null
     Real by;
     Real shift;
     Real* gradient;
@@ -20,16 +21,26 @@ struct ClassPass {
     Index count;
 };
 
-template <int Bytes, class Real>
-POLYMARGIN_INLINE void run(const ClassPass<Real>& p) {
+template <int Bytes, class Real, class Change>
+POLYMARGIN_INLINE void run(const ClassPass<Real>& p, const Change& change) {
     for (Index t = 0; t < p.count; t += Vectors<Real, Bytes>::count) {
-        const auto g = load<Bytes>(p.gradient + t) + (p.by * load<Bytes>(p.row + t) + p.shift);
+        const auto g = load<Bytes>(p.gradient + t) + change(t);
         store<Bytes>(p.gradient + t, g);
         const auto top = g + load<Bytes>(p.fall + t), highest = load<Bytes>(p.highest + t);
         store<Bytes>(p.highest + t, top > highest ? top : highest);
         const auto bottom = g + load<Bytes>(p.grow + t), lowest = load<Bytes>(p.lowest + t);
         store<Bytes>(p.lowest + t, bottom < lowest ? bottom : lowest);
     }
+}
+
+template <int Bytes, class Real>
+POLYMARGIN_INLINE void add_row(const ClassPass<Real>& p) {
+    run<Bytes>(p, [&](Index t) POLYMARGIN_INLINED { return p.by * load<Bytes>(p.row + t) + p.shift; });
+}
+
+template <int Bytes, class Real>
+POLYMARGIN_INLINE void add_rows(const ClassPass<Real>& p) {
+    run<Bytes>(p, [&](Index t) POLYMARGIN_INLINED { return p.by * (load<Bytes>(p.row + t) - load<Bytes>(p.less + t)); });
 }
 
 template <int Bytes, class Real>
@@ -52,6 +63,47 @@ POLYMARGIN_INLINE Found<Real> largest_difference(const Real* highest, const Real
     return smallest(best[0], best[1]);
 }
 
+/// What examples gain by an exchange with one.
+template <class Real>
+struct PartnerPass {
+    const Real* row;  // of the one
+    const Real* diagonal;
+    const Real* gaining;  // gradients of the class that gains in the one, and falls in the others
+    const Real* fall;
+    const Real* losing;
+    const Real* grow;
+    Real slope;  // of the one
+    Real own;    // its kernel with itself
+    Real least;  // smallest curvature
+    Index count;
+};
+
+/// Negated, and times four.
+template <int Bytes, class Real>
+POLYMARGIN_INLINE Found<Real> largest_gain(const PartnerPass<Real>& p) {
+    using V = Vectors<Real, Bytes>;
+    typename V::Ints index = V::lanes;
+    Best<Real, Bytes> best[kChains];
+    for (int c = 0; c < kChains; ++c) best[c] = {typename V::Reals{}, index};
+    const typename V::Reals least = typename V::Reals{} + p.least, none{};
+    for (Index start = 0; start < p.count; start += kChains * V::count) {
+        for (int c = 0; c < kChains; ++c) {
+            const Index t = start + V::count * c;
+            const auto their = (load<Bytes>(p.gaining + t) + load<Bytes>(p.fall + t)) -
+                               (load<Bytes>(p.losing + t) + load<Bytes>(p.grow + t));
+            const auto both = their + p.slope;
+            const auto slope = both > none ? both : none;
+            const auto bend = load<Bytes>(p.diagonal + t) + p.own - 2 * load<Bytes>(p.row + t);
+            const auto gain = -(slope * slope) / (bend > least ? bend : least);
+            const auto better = gain < best[c].value;
+            best[c].value = better ? gain : best[c].value;
+            best[c].at = better ? index : best[c].at;
+            index += V::count;
+        }
+    }
+    return smallest(best[0], best[1]);
+}
+
 }  // namespace
 
 template <class Real>
@@ -66,6 +118,8 @@ ExampleBlock<Real>::ExampleBlock(Index capacity, Index classes, const BlockSetti
       fall_(classes * stride_),
       highest_(stride_),
       lowest_(stride_),
+      diagonal_(stride_),
+      change_(classes, 0.0),
       rows_(capacity * classes, 0.0),
       start_(classes * stride_),
       start_rows_(capacity * classes, 0.0),
@@ -89,10 +143,12 @@ void ExampleBlock<Real>::resize(Index size, double weight) {
         }
     }
     for (Index s = 0; s < size; ++s) std::fill(kernel(s) + size, kernel(s) + width(), Real(0));
+    std::fill_n(diagonal_.data() + size, width() - size, Real(0));
 }
 
 template <class Real>
 void ExampleBlock<Real>::measure_all() {
+    for (Index s = 0; s < size_; ++s) diagonal_.data()[s] = kernel(s)[s];
     std::fill_n(highest_.data(), width(), -partner_);
     std::fill_n(lowest_.data(), width(), partner_);
     for (Index m = 0; m < classes_; ++m) add(0, m, Real(0));
@@ -115,6 +171,7 @@ void ExampleBlock<Real>::add(Index s, Index m, Real by) {
     work_ += settings_.pass_cost * static_cast<double>(size_);
     const Index at = m * stride_;
     const ClassPass<Real> pass{kernel(s),
+                               nullptr,
                                by,
                                by * static_cast<Real>(weight_),
                                gradient_.data() + at,
@@ -123,7 +180,61 @@ void ExampleBlock<Real>::add(Index s, Index m, Real by) {
                                highest_.data(),
                                lowest_.data(),
                                width()};
-    with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { run<bytes>(pass); });
+    with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { add_row<bytes>(pass); });
+}
+
+template <class Real>
+void ExampleBlock<Real>::add_difference(Index s, Index t, Index m, Real by) {
+    work_ += settings_.pass_cost * static_cast<double>(size_);
+    const Index at = m * stride_;
+    const ClassPass<Real> pass{kernel(s),
+                               kernel(t),
+                               by,
+                               Real(0),
+                               gradient_.data() + at,
+                               grow_.data() + at,
+                               fall_.data() + at,
+                               highest_.data(),
+                               lowest_.data(),
+                               width()};
+    with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { add_rows<bytes>(pass); });
+}
+
+template <class Real>
+auto ExampleBlock<Real>::best_exchange(Index s) -> Exchange {
+    Exchange best;
+    Real high = -kInfinity, low = kInfinity;
+    for (Index at = s, m = 0; m < classes_; ++m, at += stride_) {
+        const Real g = gradient_.data()[at], top = g + fall_.data()[at], bottom = g + grow_.data()[at];
+        if (top > high) high = top, best.loses = m;
+        if (bottom < low) low = bottom, best.gains = m;
+    }
+    const Index gains = best.gains * stride_, loses = best.loses * stride_;
+    const Real own = kernel(s)[s];
+    work_ += settings_.pass_cost * static_cast<double>(size_);
+    const PartnerPass<Real> pass{kernel(s),
+                                 diagonal_.data(),
+                                 gradient_.data() + gains,
+                                 fall_.data() + gains,
+                                 gradient_.data() + loses,
+                                 grow_.data() + loses,
+                                 high - low,
+                                 own,
+                                 8 * std::numeric_limits<Real>::epsilon() * std::abs(own),
+                                 width()};
+    const Found<Real> found =
+        with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { return largest_gain<bytes>(pass); });
+    const double slope = static_cast<double>(high) - static_cast<double>(low);
+    best.alone = slope * slope / (4 * (static_cast<double>(own) + weight_));
+    if (!(-static_cast<double>(found.value) > 4 * best.alone)) return best;
+    const Index t = found.at;
+    best.with = t;
+    best.slope = slope + static_cast<double>(gradient_.data()[gains + t]) -
+                 static_cast<double>(gradient_.data()[loses + t]);
+    best.curvature = 2 * std::max(static_cast<double>(own) + static_cast<double>(diagonal_.data()[t]) -
+                                      2 * static_cast<double>(kernel(s)[t]),
+                                  static_cast<double>(pass.least));
+    return best;
 }
 
 template <class Real>

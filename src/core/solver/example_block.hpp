@@ -20,10 +20,11 @@ namespace polymargin {
 struct BlockSettings {
     /// Steps for each example before the free coefficients are solved for; after the first time one is enough.
     Index steps_before_jump = 4;
+    /// Jumps may take this share of the work that steps take: so a block takes at most about twice the better of both.
+    double jump_share = 1.0;
     /// Steps for each example after which a part of a face that is too large is solved for: sooner it cost more than it
     /// saved on satimage.
     Index slow_steps = 16;
-    int first_jumps = 4, most_jumps = 64;  ///< in a row: doubled each time
     /// Jumps that go on where single rows meet their bounds: shorter each time, down to this. Hard problems (large C,
     /// wide kernels) took a tenth of the time with them.
     double shorter = 0.25, shortest = 1e-9;
@@ -32,7 +33,7 @@ struct BlockSettings {
     /// What it takes, in operations of a matrix product: to bring one gradient of all examples up to date and see
     /// whose is extreme, and to choose the next example, for each of them; for each entry of a system that is solved,
     /// and that of a sum of kernel rows.
-    double pass_cost = 30.0, choice_cost = 10.0, entry_cost = 30.0, sum_cost = 6.0;
+    double pass_cost = 5.0, choice_cost = 2.0, entry_cost = 30.0, sum_cost = 6.0;
 };
 
 /// The dense problem of some examples of an joint machine: their kernel, gradients and rows of coefficients.
@@ -79,7 +80,8 @@ class ExampleBlock {
                 double last_work = std::numeric_limits<double>::infinity()) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
         Index steps = 0, step_limit = settings_.steps_before_jump * size_;
-        int most_jumps = settings_.first_jumps;
+        const double began = work_;
+        double jumped = 0.0;
         while (true) {
             const Index most = std::min(limit - steps, step_limit);
             const Index taken = take_steps(loss, tolerance, most);
@@ -88,22 +90,30 @@ class ExampleBlock {
             if (taken < most || steps >= limit || work_ >= last_work) return steps;
             // A jump that a bound cuts short leaves that coefficient there; the next one is without it.
             double share = 0.0;
-            for (int jumps = 0; blas != nullptr && share < 1.0 && jumps < most_jumps; ++jumps) {
+            while (blas != nullptr && share < 1.0) {
                 if ((control != nullptr && control->stop_requested()) || work_ >= last_work) return steps;
                 const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
-                if (face.empty()) break;
+                const double before = work_, stepped = before - began - jumped;
+                if (face.empty() || jumped + jump_cost(std::ssize(face)) > settings_.jump_share * stepped) break;
                 share = jump(loss, face, *blas);
+                jumped += work_ - before;
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
             }
             // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
             // have to look in between whether there is an end at all.
             if (blas == nullptr || unbounded()) continue;
             step_limit = size_;
-            most_jumps = std::min(2 * most_jumps, settings_.most_jumps);
         }
     }
 
   private:
+    /// Class `gains` of an example grows by what `loses` gives, and `with` does the opposite.
+    struct Exchange {
+        Index with = -1, gains = -1, loses = -1;
+        double slope = 0.0, curvature = 0.0;  ///< of the objective along it, which falls
+        double alone = 0.0;                   ///< what the example gains at most without the other
+    };
+
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
     [[nodiscard]] bool unbounded() const {
@@ -119,6 +129,9 @@ class ExampleBlock {
         for (Index steps = 0; steps < limit; ++steps) {
             const Index s = next(tolerance);
             if (s < 0) return steps;
+            if constexpr (Loss::kRowsSumToZero && !Loss::kConjugate) {
+                if (exchange(loss, s)) continue;
+            }
             const auto before = this->row(s);
             std::copy(before.begin(), before.end(), row.begin());
             for (Index m = 0; m < classes_; ++m) gradient[m] = static_cast<double>(gradient_.data()[m * stride_ + s]);
@@ -135,12 +148,47 @@ class ExampleBlock {
         return limit;
     }
 
+    /// A step along what one class of an example gives to another while an example like it does the opposite: true if
+    /// it promises more than a step of the example alone.
+    template <MulticlassLoss Loss>
+    bool exchange(const Loss& loss, Index s) {
+        const Exchange best = best_exchange(s);
+        if (best.with < 0) return false;
+        double length = best.slope / best.curvature;
+        const auto limit = [&](Index of, double by) {
+            change_[best.gains] = by;
+            change_[best.loses] = -by;
+            length = std::min(length, loss.max_step(row(of), change_, examples_[of]));
+        };
+        limit(s, 1.0);
+        limit(best.with, -1.0);
+        change_[best.gains] = change_[best.loses] = 0.0;
+        if (!(length * (best.slope - length * best.curvature / 2) > best.alone)) return false;
+        const auto move = [&](Index of, double by) {
+            row(of)[best.gains] += by;
+            row(of)[best.loses] -= by;
+            loss.make_feasible(examples_[of], row(of));
+            set_limits(loss, of);
+        };
+        move(s, length);
+        move(best.with, -length);
+        add_difference(s, best.with, best.gains, static_cast<Real>(length));
+        add_difference(s, best.with, best.loses, static_cast<Real>(-length));
+        measure(s);
+        measure(best.with);
+        return true;
+    }
+
+    [[nodiscard]] double jump_cost(Index free) const {
+        return static_cast<double>(free * free) * (static_cast<double>(free) / 3.0 + settings_.entry_cost);
+    }
+
     /// Go to the optimum of the face that the rows are in, or as far as the feasible sets allow: what steps on one
     /// example after the other do slowly. The share of the way that it went, -1 if it is not possible.
     template <MulticlassLoss Loss>
     double jump(const Loss& loss, const Face& face, const Blas& blas) {
         const Index f = std::ssize(face);
-        work_ += static_cast<double>(f * f) * (static_cast<double>(f) / 3.0 + settings_.entry_cost);
+        work_ += jump_cost(f);
         FaceSystem system(
             face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
             [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
@@ -240,6 +288,10 @@ class ExampleBlock {
     /// After its step an example is optimal, whatever rounding says: its turn comes when others have moved.
     void mark_optimal(Index s) { lowest_.data()[s] = std::max(lowest_.data()[s], highest_.data()[s]); }
     void add(Index s, Index m, Real by);
+    /// As `add` of the kernel of s, less that of t.
+    void add_difference(Index s, Index t, Index m, Real by);
+    /// The best one for s; with nobody if a step of s alone promises more.
+    [[nodiscard]] Exchange best_exchange(Index s);
     /// Compute the gradients anew, in double, from those that were loaded.
     void refresh();
 
@@ -253,6 +305,8 @@ class ExampleBlock {
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)
     Buffer<Real> highest_, lowest_;
+    Buffer<Real> diagonal_;      // of the kernel
+    std::vector<double> change_;  // of a row: zeros in between
     std::vector<double> rows_;  // example-major
     Buffer<double> start_;      // gradients and rows as they were loaded
     std::vector<double> start_rows_;
