@@ -12,6 +12,8 @@ namespace {
 /// many products all rows are taken: few may be the only ones with some feature.
 constexpr Index kRowsPerFeature = 2;
 constexpr Index kProducts = Index{1} << 22;
+/// How much longer a multiplication takes that is not one of a product of matrices.
+constexpr double kScattered = 4.0;
 /// Rows that are multiplied at once, and rows of the upper half of a block.
 constexpr int kChunk = 256;
 /// Sums of single precision are taken over by double after so many rows.
@@ -58,6 +60,23 @@ ClassBlocks<Real>::ClassBlocks(const LinearRows<Real>& rows, Index classes, doub
       blocks_(classes) {}
 
 template <class Real>
+Index ClassBlocks<Real>::most_rows() const {
+    return std::max(kRowsPerFeature * size_, kProducts / (size_ * size_));
+}
+
+template <class Real>
+double ClassBlocks<Real>::work(Index curved) const {
+    const auto size = static_cast<double>(size_), rows = static_cast<double>(std::min(curved, most_rows()));
+    return static_cast<double>(blocks_.size()) * size * size * (rows + kScattered * size / 3.0);
+}
+
+template <class Real>
+double ClassBlocks<Real>::work_of_division() const {
+    const auto size = static_cast<double>(size_);
+    return kScattered * static_cast<double>(blocks_.size()) * 2.0 * size * size;
+}
+
+template <class Real>
 void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal) {
     pool_.for_each(std::ssize(blocks_), [&](Index m) { factor(m, curved, coupled, diagonal); });
 }
@@ -65,7 +84,7 @@ void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled, 
 template <class Real>
 void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool coupled,
                                std::span<const double> diagonal) {
-    const Chosen chosen(m, curved, std::max(kRowsPerFeature * size_, kProducts / (size_ * size_)));
+    const Chosen chosen(m, curved, most_rows());
     const Index rows = std::ssize(chosen.rows);
     std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
     std::vector<double> block(size_ * size_, 0.0);

@@ -35,7 +35,12 @@ class ClassBlocks {
     /// Divide by the blocks: a vector of features x `width` numbers, of which a class is a column.
     void divide(std::span<double> vector, Index width) const;
 
+    /// Multiplications, about, of `factor` with so many rows, and of `divide`; those that wait for memory count more.
+    [[nodiscard]] double work(Index curved) const;
+    [[nodiscard]] double work_of_division() const;
+
   private:
+    [[nodiscard]] Index most_rows() const;
     void factor(Index m, std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal);
 
     const LinearRows<Real>& rows_;

@@ -36,6 +36,8 @@ class LinearRows {
     [[nodiscard]] Index bytes() const {
         return starts_.back() * static_cast<Index>(sizeof(Real) + (dense() ? 0 : sizeof(std::uint32_t)));
     }
+    /// Values that are kept.
+    [[nodiscard]] Index entries() const { return starts_.back(); }
     [[nodiscard]] Row<Real> row(Index i) const {
         const Index start = starts_[i];
         return {values_.data() + start, columns_ ? columns_.data() + start : nullptr, starts_[i + 1] - start};

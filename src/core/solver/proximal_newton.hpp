@@ -32,19 +32,22 @@ struct NewtonSettings {
     /// tau at first, and how it falls while the inner problems stay easy: solved by so many steps.
     double first_share = 0.1, smaller_share = 0.33, least_share = 1e-6;
     int easy = 4;
-    int most_steps = 10;  ///< of an inner problem; then the next point of the dual is tried from where it is
+    /// Of an inner problem; then the next point of the dual is tried from where it is, which is not worth much after the
+    /// middle.
+    int most_steps = 10, most_middle_steps = 50;
     /// An inner problem is solved when what is left of it is this share of the gap, or less if that led nowhere.
     double inner_share = 0.1, least_inner_share = 1e-6;
     /// Newton's equations are solved as well as this, with so many products at most: more if few examples are in them,
     /// and they cost no more than a pass over all.
     double residual = 0.2;
-    Index least_products = 15, most_products = 200;
+    Index least_products = 30, most_products = 200;
     /// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
     double slope = 0.5;
     int most_looks = 12;
-    /// Damping: at first, when a step was much too long, and less than which is none. It came when steps overshot
-    /// where the examples of a feature are all at their limits.
-    double first_damping = 0.01, fresh_damping = 1e-4, least_damping = 1e-6;
+    /// Damping, as a share of the curvature that a feature has if its examples are as near to their hinges as all are: at
+    /// first, when a step was much too long, less than which is none, and the least while the middle is the centre. It
+    /// came when steps overshot where the examples of a feature are all at their limits, or few (covtype).
+    double first_damping = 0.02, fresh_damping = 0.01, least_damping = 1e-3, middle_damping = 0.02;
     /// Samples: the first has so many examples, and so many for each feature, at least; the next so many times as many.
     Index least_sample = 512, sample_per_feature = 16, growth = 4;
     /// A sample is solved to this gap: its optimum is as far from that of all. (0.01 and 0.1 were no faster.)
@@ -57,7 +60,6 @@ struct NewtonSettings {
     /// narrower than this part of the one before.
     double widest_band = 3.0, band_share = 0.5, narrower = 0.1;
     int most_narrowings = 3;  ///< of the band around the middle; then the point of the dual is moved
-    Index reach_rows = 1 << 14;  ///< about so many examples tell what all may curve
     int max_idle = 6;            ///< points of the dual that may pass without the gap falling by a tenth
     /// Blocks of the Hessian cost their features squared for each example and cubed to factor: for few features, and
     /// many examples for each.
@@ -159,7 +161,6 @@ class ProximalNewton {
     void sum_centre();
     [[nodiscard]] double band() const;
     void set_band(double band);
-    [[nodiscard]] double margin() const;
     [[nodiscard]] double next_band(double gap) const;
     bool narrow(double gap);
     [[nodiscard]] double smoothed() const;
@@ -184,6 +185,7 @@ class ProximalNewton {
     /// Where Newton's step leads; false if it is no way down.
     bool find_direction();
     [[nodiscard]] Hessian hessian() const;
+    void factor_blocks(const Hessian& hessian);
     void multiply(const Hessian& hessian, const Vector& v, Vector& out);
     void divide_by_blocks(Vector& v) const;
     /// Go along the direction, to where the slope is small; how far. What that is worth is known then.
@@ -237,7 +239,9 @@ class ProximalNewton {
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'; empty: not known
     Vector shift_;                       // of each class; zero unless the bias is free
     double base_linear_ = 0.0;
-    Vector reach_;           // sum_i x_i^2 tau/c_i, by feature: what all examples may curve, times tau
+    double margin_ = 0.0;    // how far from their hinges scores of zero are
+    Vector reach_;           // sum_i C_i x_i^2, by feature
+    double spent_ = std::numeric_limits<double>::infinity();  // work on conjugate gradients with these blocks
     double damping_ = 0.0;   // in units of it
     bool overshot_ = false;  // before: the damping stays for a step
     Answer now_;

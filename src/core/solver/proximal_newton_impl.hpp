@@ -68,7 +68,9 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
     }
     least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
     mean_cost_ /= static_cast<double>(std::max<Index>(1, rows.size()));
-    take_first(rows.size());
+    const auto offsets = loss_.offsets(labels_.empty() ? 0 : labels_[0]);
+    for (Index m = 0; m < classes_; ++m) margin_ = std::max(margin_, std::abs(static_cast<double>(offsets[m])));
+    reach_.assign(size_, 0.0);
 }
 
 template <NewtonLoss Loss, class Real>
@@ -269,7 +271,8 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
         bool solved = unsolved() <= inner_share_ * smooth;
         if (!solved) {
-            if (steps_ == settings_.most_steps || !find_direction()) return Inner::slow;
+            const int most = middle_ ? settings_.most_middle_steps : settings_.most_steps;
+            if (steps_ == most || !find_direction()) return Inner::slow;
             // Of a sample the weights count, which are near long before the two points meet.
             solved = active_ < rows_.size() && promised() <= settings_.sample_promise * primal_of(now_);
             if (solved && smooth <= gap) return Inner::certified;
@@ -359,6 +362,8 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
         if (stopped()) return stop_reason(control_);
         certified_ = inner == Inner::certified;
         if (certified_) return Status::converged;
+        // There is no point of the dual in what a sample leaves.
+        if (middle_ && active_ < rows_.size() && inner != Inner::stopped) return Status::precision;
         const double open = gap_of(now_), length = accept_dual();
         move_bias();
         if (inner == Inner::stopped) return Status::max_iterations;

@@ -23,18 +23,19 @@ void ProximalNewton<Loss, Real>::take_first(Index count) {
     centred_ = 0;
     best_.primal = std::numeric_limits<double>::infinity();  // another sample, another objective
     scale_ = static_cast<double>(rows_.size()) / static_cast<double>(std::max<Index>(1, count));
-    // It is for damping alone: some of many examples tell as much as all.
-    reach_.assign(size_, 0.0);
-    const Index every = std::max<Index>(1, count / settings_.reach_rows);
-    for (Index i = 0; i < count; i += every) {
-        const Row<Real> x = rows_.row(i);
-        const double by = static_cast<double>(every) / norm(i);
-        for (Index p = 0; p < x.count; ++p) {
-            const auto value = static_cast<double>(x.values[p]);
-            reach_[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] += by * value * value;
+    in_parts(active_, false, [&](Share& share, Range tile) {
+        for (Index i = tile.begin; i < tile.end; ++i) {
+            const Row<Real> x = rows_.row(i);
+            const double by = example(i).cost_bound;
+            for (Index p = 0; p < x.count; ++p) {
+                const auto value = static_cast<double>(x.values[p]);
+                share.weights[(x.columns == nullptr ? p : static_cast<Index>(x.columns[p])) * width_] += by * value * value;
+            }
+            if (bias_ > 0.0) share.weights[(size_ - 1) * width_] += by * weight_;
         }
-        if (bias_ > 0.0) reach_.back() += by * weight_;
-    }
+    });
+    const Vector sums = sum_of(shares_);
+    for (Index f = 0; f < size_; ++f) reach_[f] = sums[f * width_];
 }
 
 template <NewtonLoss Loss, class Real>
@@ -68,15 +69,6 @@ void ProximalNewton<Loss, Real>::set_band(double band) {
     if (unit > 0.0) share_ = band / unit;  // examples may all be zero
 }
 
-/// How far from their hinges scores of zero are.
-template <NewtonLoss Loss, class Real>
-double ProximalNewton<Loss, Real>::margin() const {
-    double most = 0.0;
-    const auto offsets = loss_.offsets(labels_[0]);
-    for (Index m = 0; m < classes_; ++m) most = std::max(most, std::abs(static_cast<double>(offsets[m])));
-    return most;
-}
-
 /// The width at which what the band adds to the gap, with its square, is a share of the gap that is asked for.
 template <NewtonLoss Loss, class Real>
 double ProximalNewton<Loss, Real>::next_band(double gap) const {
@@ -103,7 +95,7 @@ Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
     const auto sizes = samples(rows_, settings_);
     for (const Index size : sizes) {
         const bool first = size == sizes.front(), last = size == rows_.size();
-        const double width = first ? settings_.widest_band * margin() : next_band(gap);
+        const double width = first ? settings_.widest_band * margin_ : next_band(gap);
         take_first(size);
         share_ = settings_.first_share;
         set_band(first ? std::min(width, band()) : width);

@@ -8,12 +8,26 @@
 
 namespace polymargin {
 
-/// Damped: a feature whose examples are all at their limits has no curvature that would end a step before they move.
+/// Damped: a feature whose examples are all at their limits has no curvature that would end a step before they move, and
+/// one that few examples have would throw these far beyond their hinges. Its examples count as much as all others do on
+/// average.
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
     Hessian hessian{curved_rows(), Vector(size_, 1.0)};
-    proximal_newton::add_to(hessian.diagonal, damping_ / share_, reach_);
+    double curvature = 0.0;
+    for (const CurvedRow& row : hessian.curved) curvature += row.by * norm(row.row) * std::popcount(row.classes);
+    const double all = static_cast<double>(classes_) * std::accumulate(reach_.begin(), reach_.end(), 0.0);
+    const double damping = std::max(damping_, middle_ ? settings_.middle_damping : 0.0);
+    if (all > 0.0) proximal_newton::add_to(hessian.diagonal, damping * curvature / all, reach_);
     return hessian;
+}
+
+/// Conjugate gradients go on with blocks that were made for an earlier step, until they have cost as much as new ones.
+template <NewtonLoss Loss, class Real>
+void ProximalNewton<Loss, Real>::factor_blocks(const Hessian& hessian) {
+    if (spent_ < blocks_.work(std::ssize(hessian.curved))) return;
+    blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal);
+    spent_ = 0.0;
 }
 
 /// d v + sum_i x_i (P_i/c_i x_i'v)'
@@ -60,7 +74,9 @@ template <NewtonLoss Loss, class Real>
 bool ProximalNewton<Loss, Real>::find_direction() {
     using namespace proximal_newton;
     const Hessian hessian = this->hessian();
-    blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal);
+    factor_blocks(hessian);
+    const double share = static_cast<double>(std::ssize(hessian.curved)) / static_cast<double>(rows_.size());
+    const double work = blocks_.work_of_division() + 2.0 * share * static_cast<double>(rows_.entries() * width_);
     Vector residual = now_.weights;
     add_to(residual, -1.0, weights_);
     direction_.assign(weights_.size(), 0.0);
@@ -74,6 +90,7 @@ bool ProximalNewton<Loss, Real>::find_direction() {
                                   settings_.most_products);
     for (Index t = 0; t < most && !stopped(); ++t) {
         multiply(hessian, along, product);
+        spent_ += work;
         const double length = size / dot(along, product);
         if (!(length > 0.0) || !std::isfinite(length)) break;
         add_to(direction_, length, along);
