@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 
+from polymargin.solvers.linear_program_constraints import Constraints
 from polymargin.solvers.linear_program_problem import MARGIN
 from polymargin.support.factorisation import factorise
 from polymargin.support.numeric import Bools, Floats, Ints
-from polymargin.support.threads import for_each
 
 MATRICES_NEEDED = 4  # of n^2 numbers, at a time
 
@@ -44,8 +44,10 @@ class InteriorPointSettings:
     # Steps of multipliers u cost so much times their square, in units of the inverse of their mean: that changes
     # nothing at the optimum, and bounds D, whose rounding would otherwise leave the equations unfulfilled.
     proximal: float = 1e-9
-    refinements: int = 2  # of the solution of a linear system, at most,
-    residual: float = 1e-12  # unless what is left of the right side is so small
+    # Refinements of the solution of a linear system, at most, unless what is left of the right side is so small. Where
+    # multipliers are 10^4, two leave the equations unfulfilled by more than their right side, which is 1.
+    refinements: int = 8
+    residual: float = 1e-12
     first_sum: float = 100.0  # of the coefficients; with multipliers of root C it took a third of the steps away
     # Correctors after Mehrotra's, each of one more solution of the same system, as Gondzio's: they are to lengthen the
     # step by ``reach``, and bring products back that leave ``spread`` times the target, either way. Two took a third
@@ -54,92 +56,8 @@ class InteriorPointSettings:
     reach: float = 0.3
     spread: float = 10.0
     worthwhile: float = 0.01  # share of the reach that a corrector must win
-    # A coefficient is idle when it is below the first share of the mean and the slack of its constraint above the
-    # second. Idle ones are left out as soon as they are the third share of all.
-    idle_coefficient: float = 3e-3
-    idle_slack: float = 0.05
-    idle_share: float = 0.05
+    idle_slack: float = 0.05  # of the constraint of a coefficient that will be zero
     idle_residual: float = 1.0  # as long as equations miss by more, slacks do not tell what will be zero
-
-
-class _Constraints:
-    """Products with the matrix of the constraints; pairs (i, j) are matrices of examples x classes, zero if j = y_i.
-
-    ``columns`` are the examples whose coefficients take part, ascending.
-    """
-
-    def __init__(self, K: Floats, class_starts: Ints) -> None:
-        n, k = len(K), len(class_starts) - 1
-        starts, ends = class_starts[:-1], class_starts[1:]
-        self.rows = [slice(starts[c], ends[c]) for c in range(k)]
-        labels = np.repeat(np.arange(k), np.diff(class_starts))
-        self._labels, self._own = labels, (np.arange(n), labels)
-        self.pairs: Bools = np.ones((n, k), dtype=bool)
-        self.pairs[self._own] = False
-        self._take(np.arange(n), [np.column_stack([K[:, rows], np.ones(n)]) for rows in self.rows])
-
-    def _take(self, columns: Ints, parts: list[Floats]) -> None:
-        """Take a part of the matrix for each class, whose last column is that of the intercept."""
-        ends = np.cumsum([part.shape[1] for part in parts])
-        self._parts, self.columns = parts, columns
-        self.size = int(ends[-1])
-        self.groups = [slice(end - part.shape[1], end) for end, part in zip(ends, parts, strict=True)]
-        self.intercepts: Ints = ends - 1
-        self.coefficients: Ints = np.delete(np.arange(self.size), self.intercepts)
-
-    def keep(self, kept: Bools) -> None:
-        """Forget some of the coefficients."""
-        with_intercept = np.ones(self.size, dtype=bool)
-        with_intercept[self.coefficients] = kept
-        parts = [part[:, with_intercept[group]] for part, group in zip(self._parts, self.groups, strict=True)]
-        self._take(self.columns[kept], parts)
-
-    def add(self, columns: Ints, values: Floats) -> None:
-        """Take coefficients of further examples, with their kernel values (n x columns)."""
-        every = np.concatenate([self.columns, columns])
-        parts = []
-        for c, part in enumerate(self._parts):
-            mine = self._labels[columns] == c
-            coefficients = np.column_stack([part[:, :-1], values[:, mine]])
-            old = self.columns[self._labels[self.columns] == c]
-            order = np.argsort(np.concatenate([old, columns[mine]]))
-            parts.append(np.column_stack([coefficients[:, order], part[:, -1]]))
-        self._take(np.sort(every), parts)
-
-    def transposed(self, y: Floats) -> Floats:
-        """Return A'y, a value for every pair."""
-        scores = np.column_stack([part @ y[group] for part, group in zip(self._parts, self.groups, strict=True)])
-        return scores[self._own][:, None] - scores
-
-    def times(self, u: Floats) -> Floats:
-        """Return A u."""
-        B = -u
-        B[self._own] = u.sum(axis=1)
-        return np.concatenate([B[:, c] @ part for c, part in enumerate(self._parts)])
-
-    def normal(self, D: Floats, threads: int, go_on: Callable[[], bool]) -> Floats | None:
-        """Return the lower part of A diag(D) A', or None if asked not to go on."""
-        M = np.zeros((self.size, self.size))
-        total = D.sum(axis=1)
-
-        def fill(block: tuple[int, int]) -> None:
-            c, e = block
-            mine, own, other, theirs = self._parts[c], self.rows[c], self._parts[e], self.rows[e]
-            if not go_on():
-                return
-            if c == e:
-                weight = D[:, c].copy()
-                weight[own] = total[own]
-                rooted = mine * np.sqrt(weight)[:, None]
-                M[self.groups[c], self.groups[c]] = rooted.T @ rooted  # one factor twice: BLAS forms half of it
-            else:
-                cross = (mine[own] * D[own, e, None]).T @ other[own]
-                cross += (mine[theirs] * D[theirs, c, None]).T @ other[theirs]
-                M[self.groups[c], self.groups[e]] = -cross
-
-        blocks = [(c, e) for c in range(len(self.groups)) for e in range(c + 1)]
-        for_each(fill, blocks, threads)
-        return M if go_on() else None
 
 
 class _System:
@@ -169,16 +87,26 @@ class _System:
         self._factor = lower
 
     def solve(self, right: Floats) -> Floats:
-        """Return the solution."""
-        solution = np.zeros_like(right)
-        residual, wanted = right, self._settings.residual * float(np.linalg.norm(self._scale * right))
+        """Return the solution, refined as long as that makes what is left smaller."""
+        solution, residual, norm = np.zeros_like(right), right, self._norm(right)
+        wanted = self._settings.residual * norm
         for _ in range(self._settings.refinements + 1):
-            scaled = cho_solve((self._factor, True), self._scale * residual, check_finite=False)
-            solution += self._scale * scaled
-            residual = right - self._times(solution)
-            if not np.linalg.norm(self._scale * residual) > wanted:
+            candidate = solution + self._preconditioned(residual)
+            left = right - self._times(candidate)
+            if not self._norm(left) < norm:
+                break
+            solution, residual, norm = candidate, left, self._norm(left)
+            if not norm > wanted:
                 break
         return solution
+
+    def _norm(self, right: Floats) -> float:
+        return float(np.linalg.norm(self._scale * right))
+
+    def _preconditioned(self, right: Floats) -> Floats:
+        # the transpose is LAPACK's order: no copy
+        solved: Floats = cho_solve((self._factor.T, False), self._scale * right, check_finite=False)
+        return self._scale * solved
 
 
 class _Direction(NamedTuple):
@@ -199,10 +127,8 @@ class InteriorPoint:
 
     Parameters
     ----------
-    K : array of shape (n, n)
-        Kernel values, best of a size around 1; examples sorted by class.
-    class_starts : array of shape (k + 1,)
-        Class c has the examples from ``class_starts[c]`` to ``class_starts[c + 1]``.
+    constraints : Constraints
+        Kernel values, best of a size around 1, and the coefficients to begin with.
     cost_bounds : array of shape (n,)
         The costs C_i, finite.
     threads : int
@@ -215,56 +141,43 @@ class InteriorPoint:
 
     def __init__(
         self,
-        K: Floats,
-        class_starts: Ints,
+        constraints: Constraints,
         cost_bounds: Floats,
         threads: int,
         go_on: Callable[[], bool],
         settings: InteriorPointSettings,
     ) -> None:
-        self._A = _Constraints(K, class_starts)
+        self._A = constraints
         self._threads, self._go_on, self._settings = threads, go_on, settings
-        n, size = len(K), len(K) + len(class_starts) - 1
+        n = len(cost_bounds)
         self._pairs = self._A.pairs
         first = np.minimum(cost_bounds / 2.0, np.sqrt(cost_bounds))
         # What belongs to no pair is 1, so that it can be divided by, and its changes are 0.
         self._u = np.where(self._pairs, first[:, None], 1.0)
         self._v = np.where(self._pairs, cost_bounds[:, None] - self._u, 1.0)
-        self._y = np.zeros(size)
+        self._y = np.zeros(self._A.size)
         self._y[self._A.coefficients] = settings.first_sum / n
         self._s = np.ones(n)
         self._ridges = list(settings.ridges)
-        self._may_leave: Bools = np.ones(n, dtype=bool)
+        self._has_left: Bools = np.zeros(n, dtype=bool)
         self._largest_residual = np.inf  # of the constraints of coefficients, at the last step
         margin = self._A.transposed(self._y)
         self._z = np.where(self._pairs, np.maximum(1.0, margin - MARGIN + 1.0), 1.0)
         self._xi = np.where(self._pairs, np.maximum(1.0, MARGIN - margin + 1.0), 1.0)
 
     @property
-    def columns(self) -> Ints:
-        """The examples whose coefficients take part."""
-        return self._A.columns
-
-    @property
-    def coefficients(self) -> Floats:
-        """The coefficients a of all examples: positive where they take part."""
-        a = np.zeros(len(self._u))
-        a[self._A.columns] = self._taken
-        return a
-
-    @property
     def _taken(self) -> Floats:
         return self._y[self._A.coefficients]
 
     @property
-    def negligible(self) -> float:
-        """A coefficient below this is rather zero in the solution: its slack is larger."""
-        return float(np.sqrt(self._complementarity()))
+    def point(self) -> Floats:
+        """The coefficients that take part, and the intercepts: y."""
+        return self._y
 
     @property
-    def intercept(self) -> Floats:
-        """The intercepts b."""
-        return self._y[self._A.intercepts]
+    def negligible(self) -> float:
+        """A coefficient below this is rather zero in the solution: its slack is larger."""
+        return float(np.sqrt(self.mean_product))
 
     @property
     def multipliers(self) -> Floats:
@@ -272,9 +185,14 @@ class InteriorPoint:
         return np.where(self._pairs, self._u, 0.0)
 
     @property
-    def imbalance(self) -> float:
-        """By how much the multipliers miss the equations of the intercepts."""
-        return float(np.abs(self._A.times(self.multipliers)[self._A.intercepts]).max())
+    def room(self) -> Floats:
+        """How far multipliers are from their limits, examples x classes."""
+        return np.where(self._pairs, np.minimum(self._u, self._v), 0.0)
+
+    @property
+    def residual(self) -> float:
+        """By how much the constraints of coefficients were missed at the last step."""
+        return self._largest_residual
 
     def _complementarity(self, ahead: _Direction | None = None, primal: float = 0.0, dual: float = 0.0) -> float:
         """Return the mean product of variables and their multipliers, here or some way ahead."""
@@ -283,37 +201,48 @@ class InteriorPoint:
             u, v, s = u + primal * ahead.u, v - primal * ahead.u, s + primal * ahead.s
             z, xi, a = z + dual * ahead.z, xi + dual * ahead.xi, a + dual * ahead.y[self._A.coefficients]
         total = np.sum((u * z + v * xi)[self._pairs]) + s @ a
-        return float(total) / (2 * np.count_nonzero(self._pairs) + len(s))
+        return float(total) / self.n_products
 
-    def leave_out_idle(self) -> None:
-        """Leave out coefficients that are on their way to zero; what has come back stays."""
+    def idle(self, share: float) -> Bools:
+        """Return which coefficients are on their way to zero: below a share of the mean, at a constraint with room."""
         a, settings = self._taken, self._settings
         if self._largest_residual > settings.idle_residual:
-            return
-        idle = (a <= settings.idle_coefficient * a.mean()) & (self._s >= settings.idle_slack)
-        idle &= self._may_leave[self._A.columns]
-        if np.count_nonzero(idle) >= settings.idle_share * len(a):
-            b = self.intercept
-            self._A.keep(~idle)
-            self._s = self._s[~idle]
-            self._join(a[~idle], b)
+            return np.zeros(len(a), dtype=bool)
+        return (a <= share * a.mean()) & (self._s >= settings.idle_slack) & ~self._has_left[self._A.columns]
 
-    def take(self, columns: Ints, values: Floats, slacks: Floats) -> None:
-        """Let coefficients of further examples take part, with their kernel values (n x columns)."""
-        every, order = self.coefficients, np.argsort(np.concatenate([self._A.columns, columns]))
-        b, slacks = self.intercept, np.maximum(slacks, self._settings.idle_slack)
-        every[columns] = self._complementarity() / slacks
+    def leave_out(self, idle: Bools) -> None:
+        """Leave out coefficients, which changes margins a little; what comes back stays."""
+        a, b = self._taken[~idle], self._y[self._A.intercepts]
+        self._has_left[self._A.columns[idle]] = True
+        self._A.keep(~idle)
+        self._s = self._s[~idle]
+        self._join(a, b)
+
+    def take(self, columns: Ints, slacks: Floats) -> None:
+        """Let coefficients of further examples take part, with the slacks of their constraints."""
+        order = np.argsort(np.concatenate([self._A.columns, columns]))
+        b, slacks = self._y[self._A.intercepts], np.maximum(slacks, self._settings.idle_slack)
+        a = np.concatenate([self._taken, self._complementarity() / slacks])[order]
         self._s = np.concatenate([self._s, slacks])[order]
-        self._A.add(columns, values)
-        self._may_leave[columns] = False
-        self._join(every[self._A.columns], b)
+        self._A.add(columns)
+        self._join(a, b)
 
     def _join(self, a: Floats, b: Floats) -> None:
         self._y = np.zeros(self._A.size)
         self._y[self._A.coefficients], self._y[self._A.intercepts] = a, b
 
-    def step(self) -> bool:
-        """Take one step; False if it could not be taken."""
+    @property
+    def mean_product(self) -> float:
+        """The mean product of a variable and its multiplier."""
+        return self._complementarity()
+
+    @property
+    def n_products(self) -> int:
+        """How many products of a variable and its multiplier make up the duality gap."""
+        return 2 * int(np.count_nonzero(self._pairs)) + len(self._s)
+
+    def step(self, floor: float = 0.0) -> bool:
+        """Take one step, to products no smaller than ``floor``; False if it could not be taken."""
         newton = self._linearized()
         if newton is None:
             return False
@@ -321,6 +250,7 @@ class InteriorPoint:
         mean = self._complementarity()
         predicted = newton(-u * z, -v * xi, -s * a)
         target = (self._complementarity(predicted, *self._max_steps(predicted)) / mean) ** 3 * mean
+        target = max(target, min(floor, mean))
         products = (
             target - u * z - predicted.u * predicted.z,
             target - v * xi + predicted.u * predicted.xi,

@@ -186,8 +186,11 @@ class _Generation:
         """Return how much work it may take."""
         return (self._settings.flood_patience if self._flooded else 1.0) * self._max_work
 
-    def advance(self, target: float) -> Status | None:
-        """Do one round; return why there is no further one, None if there is."""
+    def advance(self, target: float, enough: float) -> Status | None:
+        """Do one round; return why there is no further one, None if there is: that the gap is the target, for one.
+
+        What is ``enough`` matters to the other method alone.
+        """
         program, best, master = self._program, self._best, self._master
         status = master.solve(self._max_iterations, self._affordable)
         if status == "max_work":
@@ -294,7 +297,8 @@ class _Solver:
         """Do rounds until there is a reason to stop."""
         status = None
         while status is None:
-            status = self._method.advance(min(self._wanted, self._finest)) or self._stop_reason()
+            target, enough = min(self._wanted, self._finest), min(self._wanted, self._exact)
+            status = self._method.advance(target, enough) or self._stop_reason()
             status = self._handed_over(status)
         if self._best.gap <= self._wanted:
             self._best.centre_intercepts(self._settings.exact_gap)

@@ -12,9 +12,10 @@ from scipy.linalg import solve_triangular
 
 from polymargin.solvers.interior_point import InteriorPoint, InteriorPointSettings
 from polymargin.solvers.limits import Limits, Status
+from polymargin.solvers.linear_program_constraints import Constraints
 from polymargin.solvers.linear_program_problem import MARGIN, BestPoints, LinearProgram, signs
 from polymargin.support.blocks import interruptible
-from polymargin.support.numeric import Floats, Ints
+from polymargin.support.numeric import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,18 @@ class WholeProgramSettings:
 
     max_steps: int = 100  # it takes 10 to 30
     patience: int = 4  # steps that do not make the gap smaller, after which rounding is to blame
-    max_imbalance: float = 1e-9  # what rounding leaves of the equations of the intercepts, relative to the multipliers
+    pricing_residual: float = 0.3  # as long as equations miss by more, nothing tells which coefficients are missing
     sparsity_loss: float = 1e-6  # what the primal objective may lose, relatively, for coefficients that are zero
     vertex_gap: float = 1e-3  # from which on the vertex is computed, if there are as many equations as unknowns
+    # Products of variables and multipliers may run ahead of the gap as far as this share of it. (Without a limit they
+    # fell to 10^-220 where C is 10^4, while rounding kept the equations from being fulfilled.)
+    gap_share: float = 0.02
+    # Coefficients below a share of their mean are left out, the first share for which the primal objective loses no
+    # more than idle_loss of the gap, if they are the least share of all. (Where C is 10^4 the largest margin changed by
+    # 10 without this condition, and the equations could not be fulfilled any more.)
+    idle_shares: tuple[float, ...] = (3e-3, 3e-4)
+    idle_loss: float = 0.1
+    idle_least: float = 0.05
     interior_point: InteriorPointSettings = field(default_factory=InteriorPointSettings)
 
 
@@ -47,13 +57,13 @@ class WholeProgram:
         settings: WholeProgramSettings,
     ) -> None:
         self._best, self._program, self._settings = best, best.program, settings
-        self._every: Ints = np.arange(self._program.shape[0])
-        K = self._program.kernel_values.block(self._every, self._every)
-        self._scale = float(np.abs(K).max()) or 1.0
+        every = np.arange(self._program.shape[0])
+        K = self._program.kernel_values.block(every, every)
+        self._scale = _power_of_two(float(np.abs(K).max()) or 1.0)
         K /= self._scale
-        cost_bounds = self._scale * self._program.cost_bounds
+        self._constraints = Constraints(K, self._program.class_starts)
         self._method = InteriorPoint(
-            K, self._program.class_starts, cost_bounds, limits.threads, go_on, settings.interior_point
+            self._constraints, self._scale * self._program.cost_bounds, limits.threads, go_on, settings.interior_point
         )
         self._go_on = go_on
         self._max_iterations = limits.max_iterations
@@ -61,67 +71,119 @@ class WholeProgram:
         self._smallest_gap, self._since = np.inf, 0  # steps since the gap was that small
         self.iterations = iterations  # of both methods
 
-    def advance(self, target: float) -> Status | None:
+    def advance(self, target: float, enough: float) -> Status | None:
         """Take one step; return why there is no further one, None if there is."""
         method, best, settings = self._method, self._best, self._settings
         if self.iterations == self._max_iterations:
             return "max_iter"
-        if self._steps == settings.max_steps or not method.step():
+        if self._steps == settings.max_steps or not method.step(self._floor()):
             return self._last_resort(target) if self._go_on() else None
         self._steps += 1
         self.iterations += 1
-        coefficients = method.coefficients
-        self._update_primal(coefficients, method.intercept, 0.0)
+        self._update_primal(method.point, 0.0)
         self._update_dual()
-        method.leave_out_idle()
-        if best.gap > target:
-            if best.gap <= settings.vertex_gap and self._vertex(square=True, target=target):
-                return "converged"
-            return self._last_resort(target) if self._stuck() else None
-        for share in (1.0, 0.1, 0.01, 0.001):
-            few = np.where(coefficients > share * method.negligible, coefficients, 0.0)
-            if self._update_primal(few, method.intercept, settings.sparsity_loss):
-                break
-        return "converged"
+        if best.gap <= target:
+            self._drop_negligible()
+            return "converged"
+        if best.gap <= settings.vertex_gap and self._vertex(square=True, target=target):
+            return "converged"
+        self._leave_out_idle()
+        return self._last_resort(target) if self._stuck(enough) else None
 
-    def _stuck(self) -> bool:
-        """Return whether the gap has been close for some steps, and does not get smaller."""
-        if self._best.gap < 0.9 * self._smallest_gap:
-            self._smallest_gap, self._since = self._best.gap, 0
+    def _drop_negligible(self) -> None:
+        """Make coefficients zero that are negligible, as far as the primal objective allows."""
+        for share in 10.0 ** -np.arange(6):
+            small = self._taken <= share * self._method.negligible
+            if self._update_primal(self._without(small), self._settings.sparsity_loss):
+                return
+
+    def _floor(self) -> float:
+        """Return the mean product below which no step goes: that of a gap far smaller than the one reached."""
+        gap = min(self._best.gap, 1.0) * self._scale * self._best.primal
+        return self._settings.gap_share * gap / self._method.n_products
+
+    @property
+    def _taken(self) -> Floats:
+        """The coefficients that take part."""
+        return self._method.point[self._constraints.coefficients]
+
+    def _leave_out_idle(self) -> None:
+        """Leave out coefficients on their way to zero, if they are many and the primal objective hardly notices."""
+        settings, method, best = self._settings, self._method, self._best
+        allowed = settings.idle_loss * min(best.gap, 1.0) * best.primal
+        value = self._primal(method.point)[0]
+        for share in settings.idle_shares:
+            idle = method.idle(share)
+            if np.count_nonzero(idle) < settings.idle_least * len(idle):
+                return
+            if self._primal(self._without(idle))[0] <= value + allowed:
+                method.leave_out(idle)
+                return
+
+    def _without(self, left_out: Bools) -> Floats:
+        """Return the point with some of the coefficients zero."""
+        y = self._method.point.copy()
+        y[self._constraints.coefficients[left_out]] = 0.0
+        return y
+
+    def _stuck(self, enough: float) -> bool:
+        """Return whether the gap does not get smaller, though it is enough or the iterates are where it should be."""
+        gap, settings = self._best.gap, self._settings
+        if gap < 0.9 * self._smallest_gap:
+            self._smallest_gap, self._since = gap, 0
         self._since += 1
-        return self._since > self._settings.patience and self._best.gap < self._settings.vertex_gap
+        if gap <= enough:
+            return self._since > 2
+        near = gap < settings.vertex_gap or self._method.mean_product <= 2.0 * self._floor()
+        return near and self._since > settings.patience
 
     def _last_resort(self, target: float) -> Status:
         """Try the vertex whatever the number of equations, as rounding allows no further steps."""
-        return "converged" if self._vertex(square=False, target=target) else "precision"
+        if self._vertex(square=False, target=target):
+            return "converged"
+        self._drop_negligible()
+        return "precision"
 
-    def _update_primal(self, coefficients: Floats, intercept: Floats, allowed_loss: float) -> bool:
-        """Take coefficients with the intercepts if they are good enough; return whether they were."""
-        coefficients = coefficients / self._scale
-        shortfalls = self._program.shortfalls(coefficients, intercept)
-        return self._best.update_primal(coefficients, intercept, shortfalls, allowed_loss)
+    def _update_primal(self, y: Floats, allowed_loss: float) -> bool:
+        """Take coefficients and intercepts if they are good enough; return whether they were."""
+        _, coefficients, shortfalls = self._primal(y)
+        return self._best.update_primal(coefficients, y[self._constraints.intercepts], shortfalls, allowed_loss)
+
+    def _primal(self, y: Floats) -> tuple[float, Floats, Floats]:
+        """Return the primal objective, the coefficients of all examples, and the shortfalls."""
+        shortfalls = MARGIN - self._constraints.transposed(y)
+        shortfalls[self._program.own] = -np.inf
+        coefficients = self._everywhere(y[self._constraints.coefficients])
+        return self._program.primal(coefficients, shortfalls, self._program.cost_bounds), coefficients, shortfalls
+
+    def _everywhere(self, taken: Floats) -> Floats:
+        """Return the coefficients of all examples, in the units of the program, from those that take part."""
+        coefficients = np.zeros(self._program.shape[0])
+        coefficients[self._constraints.columns] = taken / self._scale
+        return coefficients
 
     def _update_dual(self) -> None:
-        """Take the multipliers, if they are balanced, and the coefficients that they show to be missing."""
-        method = self._method
-        if not method.imbalance <= self._settings.max_imbalance * float(method.multipliers.sum()):
+        """Take the multipliers, balanced, and the coefficients that they show to be missing."""
+        method, constraints = self._method, self._constraints
+        multipliers = constraints.balanced(method.multipliers, method.room)
+        costs = self._scale * self._program.cost_bounds[:, None]
+        activities = constraints.activities(multipliers)
+        if np.all(multipliers >= 0.0) and np.all(multipliers <= costs):
+            self._best.update_dual(sp.csr_array(multipliers / self._scale), float(activities.max()))
+        if method.residual > self._settings.pricing_residual:
             return
-        multipliers = sp.csr_array(method.multipliers / self._scale)
-        activities = self._program.dual_activities(multipliers)
-        self._best.update_dual(multipliers, float(activities.max()))
-        activities[method.columns] = 0.0
+        activities[constraints.columns] = 0.0
         missing = np.flatnonzero(activities > 1.0)
         if len(missing):
-            values = self._program.kernel_values.block(self._every, missing) / self._scale
-            method.take(missing, values, 1.0 - activities[missing])
+            method.take(missing, 1.0 - activities[missing])
 
     def _vertex(self, square: bool, target: float) -> bool:
         """Take the vertex that the iterates point at, if it is better; return whether its gap is the target."""
         method = self._method
         found = vertex(
             self._program,
-            method.coefficients / self._scale,
-            method.intercept,
+            self._everywhere(self._taken),
+            method.point[self._constraints.intercepts],
             method.multipliers / self._scale,
             method.negligible / self._scale,
             square,
@@ -135,6 +197,11 @@ class WholeProgram:
         self._best.update_primal(coefficients, intercept, shortfalls)
         self._best.update_dual(sparse, float(activities.max()))
         return self._best.gap <= target
+
+
+def _power_of_two(number: float) -> float:
+    """Return a power of two near to a number: dividing by it rounds nothing."""
+    return float(2.0 ** np.round(np.log2(number)))
 
 
 def vertex(
