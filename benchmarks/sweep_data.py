@@ -31,7 +31,7 @@ Loader = Callable[[], Problem]
 
 MOST_BYTES = 2_000_000
 """Of a compressed file: what is larger is neither small nor middle."""
-MOST_ROWS = 5_000
+MOST_ROWS = 3_000
 """Of a larger set so many are drawn: a cell that takes minutes says little that one of seconds does not."""
 SPARSE_FEATURES = 2_000
 """Data with more columns stay sparse, and only linear machines see them."""
