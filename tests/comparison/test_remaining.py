@@ -125,6 +125,33 @@ def test_the_model_learns_how_seconds_grow_with_parameters():
     assert found[20] == truth[20]
 
 
+def test_fits_that_will_be_those_of_others_take_no_time():
+    clock = Clock()
+    remaining = Remaining([SearchWork(CANDIDATES[:4], 2, 0)], 1, clock)
+    remaining.begin(0)
+    for candidate in (2, 3):
+        remaining.foresee(0, candidate, 2)
+    for _ in range(2):
+        clock.now += 1.0
+        remaining.fitted(0, 0, 1.0)
+    assert remaining.seconds() == pytest.approx(2.0)  # two fits of one candidate, none of the two others
+    remaining.fitted(0, 2, 0.0)
+    assert remaining.seconds() == pytest.approx(2.0)
+
+
+def test_kernels_too_narrow_for_the_data_are_foreseen(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    found = []
+    foresee = Remaining.foresee
+    monkeypatch.setattr(Remaining, "foresee", lambda self, *args: (found.append(args), foresee(self, *args))[1])
+    X = np.unique(X, axis=0, return_index=True)[1]
+    X, y = 1e3 * load_iris().data[X], y[X]
+    compare(X, y, machines=["Crammer-Singer"], grid={"C": [1, 16], "gamma": [1e-8, 1.0, 10.0, 100.0]}, cv=3)
+    assert [args[0] for args in found] == [0] * 4
+    assert sorted(args[1] for args in found) in ([1, 2, 5, 6], [1, 3, 5, 7], [2, 3, 6, 7])
+    assert {args[2] for args in found} == {3}
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(None, "-:--:--"), (0.4, "0:00:00"), (42.3, "0:00:42"), (128, "0:02:10"), (1234, "0:21:00"), (4000, "1:05:00")],

@@ -30,6 +30,7 @@ from polymargin.comparison.statistics import all_pairs
 from polymargin.estimators import OneVsOneSVC
 from polymargin.kernels import kernel_entry
 from polymargin.selection import KernelSearchCV
+from polymargin.selection.preparation import KernelUse, probable_repeats
 from polymargin.selection.rate import RateScorer, rate
 from polymargin.support.examples import Matrix, checked_examples
 from polymargin.support.threads import thread_count
@@ -394,6 +395,12 @@ class WatchedSearch(KernelSearchCV):
 
     def _evaluated(self, candidate: int, seconds: float) -> None:
         self.watch.evaluated(candidate, seconds)
+
+    def _foresee(self, rows: Matrix, uses: list[KernelUse], dtype: np.dtype[Any]) -> None:
+        for use in probable_repeats(rows, uses, dtype):
+            for series in use.group.series:
+                for candidate in series.candidates:
+                    self.watch.repeated(candidate, len(use.folds))
 
 
 def shortest(run: Callable[[], Any]) -> tuple[Any, float]:

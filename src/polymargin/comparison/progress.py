@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from polymargin.comparison.remaining import Remaining, SearchWork
@@ -21,6 +22,7 @@ class Watch:
 
     counted: Callable[[int], None]  # of so many more
     evaluated: Callable[[int, float], None]  # of a candidate and its seconds, when a fit of it is done
+    repeated: Callable[[int, int], None]  # of a candidate, so many fits of which will be those of another one
 
 
 def limited(watch: Watch, time_limit: float | None) -> Watch:
@@ -54,7 +56,8 @@ class Progress:
         """Begin and end a search, with all that comes after it."""
         counted = (lambda count: None) if self.begin is None else self.begin(number, title)
         self.remaining.begin(number)
-        yield Watch(counted, lambda candidate, seconds: self.remaining.fitted(number, candidate, seconds))
+        remaining = self.remaining
+        yield Watch(counted, partial(remaining.fitted, number), partial(remaining.foresee, number))
         self.remaining.end(number)
 
 

@@ -91,6 +91,7 @@ class SearchWork:
     ) -> None:
         self.candidates, self.fits = candidates, len(candidates) * folds
         self.left = np.full(len(candidates), float(folds))
+        self.free = np.zeros(len(candidates))  # of these, those that will probably take no time
         self.afterwards = afterwards  # fits of the best candidate when the search is over
         self.limit = float("inf") if limit is None else limit  # seconds that the search may take
         self.model = CostModel(candidates, settings.ridge)
@@ -109,7 +110,7 @@ class SearchWork:
     def work(self) -> float:
         """The seconds of the fits that are left, by one thread."""
         seconds = self.model.seconds()
-        return float(self.left @ seconds + self.afterwards * seconds.mean())
+        return float(np.maximum(self.left - self.free, 0.0) @ seconds + self.afterwards * seconds.mean())
 
     def seconds_left(self, now: float, expected: float) -> float:
         """Return the seconds that are left; ``expected`` are those of the whole search, from what the probes say."""
@@ -170,6 +171,11 @@ class Remaining:
             search.predicted = search.work / self._threads if search.knows else None
             search.began = search.last = self._clock()
 
+    def foresee(self, number: int, candidate: int, fits: int) -> None:
+        """Learn that so many fits of a candidate will probably be those of another one."""
+        with self._lock:
+            self._searches[number].free[candidate] += fits
+
     def fitted(self, number: int, candidate: int, seconds: float) -> None:
         """Learn that a fit of a candidate is done, and what it took."""
         search = self._searches[number]
@@ -178,8 +184,10 @@ class Remaining:
             search.longest = max(search.longest, now - search.last)
             search.last = now
             search.left[candidate] -= 1
-            if seconds > 0.0:  # else it was the same as another one
+            if seconds > 0.0:
                 search.model.see(candidate, seconds)
+            else:  # it was the same as another one
+                search.free[candidate] = max(0.0, search.free[candidate] - 1.0)
 
     def end(self, number: int) -> None:
         """End a search with all that comes after it."""

@@ -14,10 +14,12 @@ from sklearn.utils import _safe_indexing
 
 from polymargin.kernels import Kernel, uses_gamma
 from polymargin.selection.evaluation import Evaluation, Fold
-from polymargin.selection.kernel_matrices import BLOCK_BYTES, KernelMatrices
+from polymargin.selection.kernel_matrices import BLOCK_BYTES, KernelMatrices, pattern_of_ones
 from polymargin.selection.plan import KernelGroup, Plan
 from polymargin.support.examples import checked_examples
 from polymargin.support.numeric import Matrix
+
+_ROWS = 64  # that show what a kernel will be
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,19 @@ class Prepared:
     def _matrices(self, rows: Matrix, uses: list[KernelUse]) -> KernelMatrices:
         exact = [(use.kernel, *use.group.exactness(self.ordered_y, self.fit_params)) for use in uses]
         return KernelMatrices(rows, exact, self.threads)
+
+
+def probable_repeats(rows: Matrix, uses: list[KernelUse], dtype: np.dtype[Any]) -> Iterator[KernelUse]:
+    """Yield the uses that will cost nothing, as far as some rows of their kernels show: see `pattern_of_ones`."""
+    n = rows.shape[0]
+    some = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(np.int64))
+    seen: dict[bytes, KernelUse] = {}
+    for use in uses:
+        if use.kernel.precomputed or callable(use.kernel.kind):
+            continue
+        pattern = pattern_of_ones(use.kernel.matrix(rows, some, rows, np.arange(n), 1, dtype))
+        if pattern is not None and (twin := seen.setdefault(pattern, use)) is not use and use.repeats(twin):
+            yield use
 
 
 def prepared_folds(

@@ -234,6 +234,9 @@ class KernelSearchCV(GridSearchCV):
     def _evaluated(self, candidate: int, seconds: float) -> None:
         """Hear of a candidate that was fitted to a fold and measured, from any thread."""
 
+    def _foresee(self, rows: Matrix, uses: list[KernelUse], dtype: np.dtype[Any]) -> None:
+        """Hear which kernels there will be, before the first of them is used."""
+
     def _splitter(self) -> Any:
         if isinstance(self.cv, float):
             return StratifiedShuffleSplit(n_splits=1, test_size=self.cv, random_state=0)
@@ -337,6 +340,8 @@ class KernelSearchCV(GridSearchCV):
     ) -> None:
         """Evaluate the candidates of each kernel on the folds that have it, some kernel matrices at a time."""
         family = prepared.family(rows, uses)
+        if not self.early_stop:
+            self._foresee(rows, uses, family.dtype)
         solved: dict[bytes, KernelUse] = {}  # kernels that say of any two examples only whether they are the same
         for batch in slices(len(uses), min(family.at_once, prepared.matrices_at_once)):
             matrices = family.matrices([use.kernel for use in uses[batch]])
