@@ -242,11 +242,10 @@ def test_machines_of_sums_have_a_mean_violation(make):
     assert machine.duality_gap_ > exact.duality_gap_ or make == "program"
 
 
-@pytest.mark.parametrize("make", ["softmax", "planes"])  # the program's interior points leave no open gap
-def test_an_open_gap_of_a_mean_violation_is_told(make):
+def test_an_open_gap_of_a_mean_violation_is_told():
     X, y = overlapping(n=1100, n_features=8, n_classes=3)
     with pytest.warns(ConvergenceWarning, match='smaller tol, or stop="gap"'):
-        machine = SUMS[make](stop="violation", tol=0.3).fit(X, y)
+        machine = SUMS["planes"](stop="violation", tol=0.3).fit(X, y)  # others go far beyond such a tolerance
     assert machine.converged_
     assert machine.duality_gap_ > 1e-2
 
