@@ -7,6 +7,7 @@ import pytest
 from reference.compare import fitted_bits
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 from polymargin import CrammerSingerSVC, OneVsRestSVC, WestonWatkinsSVC, certify
 
@@ -57,6 +58,35 @@ def test_a_tenth_of_the_passes_is_nearly_as_good(machine):
     proof = certify(cut, X[train], y[train])
     np.testing.assert_allclose(proof.primal_objective, cut.primal_objective_, rtol=1e-6)
     assert proof.infeasibility < 1e-9
+
+
+@every_machine
+def test_features_that_few_rows_have(machine):
+    X, y = noisy(30_000, features=10)
+    rng = np.random.default_rng(3)
+    rare = np.zeros((len(y), 12), dtype=np.float32)
+    for column in range(rare.shape[1]):
+        rare[rng.choice(len(y), 3 + 2 * column, replace=False), column] = 1
+    X = StandardScaler().fit_transform(np.hstack([X, rare]))
+    model = fitted(machine, X, y)
+    assert model.converged_
+    assert certify(model, X, y).duality_gap <= 1.01e-3
+    assert passes(model, len(y)) < 120
+
+
+@every_machine
+@every_bias
+def test_a_cut_off_fit_is_no_worse_than_nothing(machine, bias):
+    X, y = noisy(20_000)
+    nothing = len(y) * machine_loss_of_zero(machine)
+    for limit in (1, 1000, 10_000, 40_000, 100_000):
+        cut = fitted(machine, X, y, bias=bias, max_iter=limit)
+        assert 0 <= cut.dual_objective_ <= cut.primal_objective_ <= nothing
+
+
+def machine_loss_of_zero(machine):
+    """The loss of an example whose scores are all zero, with six classes."""
+    return {OneVsRestSVC: 6, CrammerSingerSVC: 1, WestonWatkinsSVC: 10}[machine]
 
 
 @every_machine

@@ -77,13 +77,14 @@ double ClassBlocks<Real>::work_of_division() const {
 }
 
 template <class Real>
-void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal) {
-    pool_.for_each(std::ssize(blocks_), [&](Index m) { factor(m, curved, coupled, diagonal); });
+void ClassBlocks<Real>::factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal,
+                               Index width) {
+    pool_.for_each(std::ssize(blocks_), [&](Index m) { factor(m, curved, coupled, diagonal, width); });
 }
 
 template <class Real>
 void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool coupled,
-                               std::span<const double> diagonal) {
+                               std::span<const double> diagonal, Index width) {
     const Chosen chosen(m, curved, most_rows());
     const Index rows = std::ssize(chosen.rows);
     std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
@@ -114,7 +115,7 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
         }
     }
     // Rows of the upper half are columns of the lower one, which is how Fortran sees them.
-    for (Index f = 0; f < size_; ++f) block[f * size_ + f] += diagonal[f];
+    for (Index f = 0; f < size_; ++f) block[f * size_ + f] += diagonal[f * width + m];
     char lower = 'L';
     int n = static_cast<int>(size_), info = 0;
     blas_.dpotrf(&lower, &n, block.data(), &n, &info);

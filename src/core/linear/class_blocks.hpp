@@ -30,8 +30,8 @@ class ClassBlocks {
                 const Control& control);
 
     /// Factor the blocks of these rows; `coupled`: what a class has, the others of its row share the loss of.
-    /// `diagonal`: d of each feature. After a stop request some may be left as they were.
-    void factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal);
+    /// `diagonal`: d of each feature and class, features x `width`. After a stop request some may be left as they were.
+    void factor(std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal, Index width);
     /// Divide by the blocks: a vector of features x `width` numbers, of which a class is a column.
     void divide(std::span<double> vector, Index width) const;
 
@@ -41,7 +41,8 @@ class ClassBlocks {
 
   private:
     [[nodiscard]] Index most_rows() const;
-    void factor(Index m, std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal);
+    void factor(Index m, std::span<const CurvedRow> curved, bool coupled, std::span<const double> diagonal,
+                Index width);
 
     const LinearRows<Real>& rows_;
     double bias_;

@@ -47,9 +47,9 @@ struct NewtonSettings {
     /// Damping, as a share of the curvature that a feature has if its examples are as near to their hinges as all are: at
     /// first, when a step was much too long, less than which is none, and the least while the middle is the centre. It
     /// came when steps overshot where the examples of a feature are all at their limits, or few (covtype).
-    double first_damping = 0.02, fresh_damping = 0.01, least_damping = 1e-3, middle_damping = 0.02;
+    double first_damping = 0.1, fresh_damping = 0.01, least_damping = 1e-3, middle_damping = 0.1;
     /// Samples: the first has so many examples, and so many for each feature, at least; the next so many times as many.
-    Index least_sample = 512, sample_per_feature = 16, growth = 4;
+    Index least_sample = 512, sample_per_feature = 64, growth = 4;
     /// A sample is solved to this gap: its optimum is as far from that of all. (0.01 and 0.1 were no faster.)
     double sample_gap = 0.03;
     /// Steps on a sample end when they promise no more than this share of the objective: nearer than it is to that of
@@ -148,7 +148,7 @@ class ProximalNewton {
     using AnswerSums = proximal_newton::AnswerSums;
     struct Hessian {
         std::vector<CurvedRow> curved;
-        Vector diagonal;  ///< by feature
+        Vector diagonal;
     };
     struct Best {
         Vector weights, shift;

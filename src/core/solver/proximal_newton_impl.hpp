@@ -395,25 +395,26 @@ void ProximalNewton<Loss, Real>::for_coefficients(Share& share, Range tile, Each
     }
 }
 
-/// The threads do it twice: to count, and to write to places that are known then.
+/// Each part keeps what it finds until the places of all are known.
 template <NewtonLoss Loss, class Real>
 Coefficients ProximalNewton<Loss, Real>::coefficients() {
     const Index known = certified_ ? active_ : centred_;
-    load(weights_, true);
     std::vector<std::int32_t> counts(rows_.size(), 0);
+    std::vector<std::vector<Coefficients::Entry>> found(kParts);
+    load(weights_, true);
     in_parts(known, true, [&](Share& share, Range tile) {
+        auto& entries = found[&share - shares_.data()];
         for_coefficients(share, tile, [&](Index i, const Vector& row) {
-            counts[i] = static_cast<std::int32_t>(std::ranges::count_if(row, [](double b) { return b != 0.0; }));
+            const std::size_t before = entries.size();
+            for (Index m = 0; m < classes_; ++m) {
+                if (row[m] != 0.0) entries.push_back({static_cast<std::int32_t>(m), row[m]});
+            }
+            counts[i] = static_cast<std::int32_t>(entries.size() - before);
         });
     });
     Coefficients result(counts);
-    in_parts(known, true, [&](Share& share, Range tile) {
-        for_coefficients(share, tile, [&](Index i, const Vector& row) {
-            auto entry = result.entries(i).begin();
-            for (Index m = 0; m < classes_; ++m) {
-                if (row[m] != 0.0) *entry++ = {static_cast<std::int32_t>(m), row[m]};
-            }
-        });
+    pool_.for_each(kParts, [&](Index p) {
+        if (!found[p].empty()) std::ranges::copy(found[p], result.entries(known * p / kParts).data());
     });
     return result;
 }

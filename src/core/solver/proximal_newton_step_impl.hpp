@@ -10,15 +10,27 @@ namespace polymargin {
 
 /// Damped: a feature whose examples are all at their limits has no curvature that would end a step before they move, and
 /// one that few examples have would throw these far beyond their hinges. Its examples count as much as all others do on
-/// average.
+/// average, for each class or, where classes share a step, for all.
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
-    Hessian hessian{curved_rows(), Vector(size_, 1.0)};
-    double curvature = 0.0;
-    for (const CurvedRow& row : hessian.curved) curvature += row.by * norm(row.row) * std::popcount(row.classes);
-    const double all = static_cast<double>(classes_) * std::accumulate(reach_.begin(), reach_.end(), 0.0);
+    Hessian hessian{curved_rows(), Vector(size_ * width_, 1.0)};
+    Vector curvature(classes_, 0.0);
+    for (const CurvedRow& row : hessian.curved) {
+        for (std::uint64_t left = row.classes; left != 0; left &= left - 1) {
+            curvature[std::countr_zero(left)] += row.by * norm(row.row);
+        }
+    }
+    if (Loss::kRowsSumToZero) {
+        const double mean = std::accumulate(curvature.begin(), curvature.end(), 0.0) / static_cast<double>(classes_);
+        std::ranges::fill(curvature, mean);
+    }
+    const double all = std::accumulate(reach_.begin(), reach_.end(), 0.0);
     const double damping = std::max(damping_, middle_ ? settings_.middle_damping : 0.0);
-    if (all > 0.0) proximal_newton::add_to(hessian.diagonal, damping * curvature / all, reach_);
+    for (Index f = 0; all > 0.0 && f < size_; ++f) {
+        for (Index m = 0; m < classes_; ++m) {
+            hessian.diagonal[f * width_ + m] += damping * curvature[m] * (reach_[f] / all);
+        }
+    }
     return hessian;
 }
 
@@ -26,7 +38,7 @@ auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::factor_blocks(const Hessian& hessian) {
     if (spent_ < blocks_.work(std::ssize(hessian.curved))) return;
-    blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal);
+    blocks_.factor(hessian.curved, Loss::kRowsSumToZero, hessian.diagonal, width_);
     spent_ = 0.0;
 }
 
@@ -51,9 +63,7 @@ void ProximalNewton<Loss, Real>::multiply(const Hessian& hessian, const Vector& 
         add(share, tile, share.answers.data());
     });
     out = sum_of(shares_);
-    for (Index f = 0; f < size_; ++f) {
-        for (Index m = 0; m < classes_; ++m) out[f * width_ + m] += hessian.diagonal[f] * v[f * width_ + m];
-    }
+    for (std::size_t e = 0; e < out.size(); ++e) out[e] += hessian.diagonal[e] * v[e];
 }
 
 /// The weights of coupled classes sum up to zero for every feature, and so does every step, but the blocks know nothing

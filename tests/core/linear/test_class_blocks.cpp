@@ -56,9 +56,9 @@ void check_inverse(const LinearProblem& problem, double bias, bool coupled, doub
     const Control control;
     ClassBlocks<Real> blocks(rows, problem.classes, bias, blas, pool, control);
     const Index features = problem.x.columns + (bias > 0.0 ? 1 : 0), width = problem.classes + 3;
-    std::vector<double> diagonal(features);
+    std::vector<double> diagonal(features * width);
     std::iota(diagonal.begin(), diagonal.end(), 1.0);
-    blocks.factor(curved, coupled, diagonal);
+    blocks.factor(curved, coupled, diagonal, width);
     Random random(5);
     std::vector<double> vector(features * width);
     for (double& v : vector) v = random.normal();
@@ -70,7 +70,7 @@ void check_inverse(const LinearProblem& problem, double bias, bool coupled, doub
         for (Index f = 0; f < features; ++f) {
             const Index place = f < problem.x.columns ? original[f] : f;
             column[place] = divided[f * width + m];
-            expected[place] = vector[f * width + m] - (diagonal[f] - 1.0) * divided[f * width + m];
+            expected[place] = vector[f * width + m] - (diagonal[f * width + m] - 1.0) * divided[f * width + m];
         }
         const auto back = multiplied(problem, curved, m, coupled, bias, column);
         for (Index f = 0; f < features; ++f) CHECK_CLOSE(back[f], expected[f], tolerance);
@@ -103,7 +103,9 @@ TEST(blocks_of_no_rows_are_their_diagonal) {
     std::vector<double> vector(15, 2.0);
     blocks.divide(vector, 3);  // nothing is factored yet
     for (const double v : vector) CHECK(v == 2.0);
-    blocks.factor({}, true, std::vector<double>{1.0, 2.0, 4.0, 1.0, 1.0});
+    std::vector<double> diagonal(15, 1.0);
+    diagonal[3] = 2.0, diagonal[6] = 4.0;
+    blocks.factor({}, true, diagonal, 3);
     blocks.divide(vector, 3);
     for (Index f = 0; f < 5; ++f) CHECK_CLOSE(vector[3 * f], f == 1 ? 1.0 : f == 2 ? 0.5 : 2.0, 1e-12);
 }
@@ -115,14 +117,14 @@ TEST(blocks_of_very_many_rows_lose_little_in_single_precision) {
     const auto few = curved_rows(problem.size(), problem.classes, 3);
     std::vector<CurvedRow> many;
     for (int times = 0; times < 10'000; ++times) many.insert(many.end(), few.begin(), few.end());
-    const std::vector<double> diagonal(4, 1.0), vector{1.0, -2.0, 3.0, -1.0, 2.0, 1.0, -3.0, 2.0};
+    const std::vector<double> diagonal(8, 1.0), vector{1.0, -2.0, 3.0, -1.0, 2.0, 1.0, -3.0, 2.0};
     const auto divided = [&]<class Real>(Real) {
         const LinearRows<Real> rows(problem.csr.view(), problem.order, {});
         ThreadPool pool(1);
         const Blas blas = plain::blas();
         const Control control;
         ClassBlocks<Real> blocks(rows, 2, 0.0, blas, pool, control);
-        blocks.factor(many, false, diagonal);
+        blocks.factor(many, false, diagonal, 2);
         auto result = vector;
         blocks.divide(result, 2);
         return result;
