@@ -31,10 +31,10 @@ struct InteriorPointSettings {
     /// A factorisation of all that matters is made where it takes no more than so many products, or than the last step
     /// without it.
     double cheap = 40.0;
-    Index most_sample = 1536;    ///< a factorisation that takes much longer would keep a stop waiting
-    double factor_worth = 2.0;   ///< of an operation of a factorisation, in those of a product
-    double negligible = 0.3;     ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
-    double free_weight = 100.0;  ///< of a free bias while it is sought, in units of a kernel value
+    Index most_sample = 1536;   ///< a factorisation that takes much longer would keep a stop waiting
+    double factor_worth = 2.0;  ///< of an operation of a factorisation, in those of a product
+    double negligible = 0.3;    ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
+    double free_weight = 10.0;  ///< of a free bias while it is sought, in units of a kernel value
 };
 
 /// What an interior-point method starts from: a joint problem whose rows have a box and a simplex for limits.

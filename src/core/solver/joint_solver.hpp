@@ -16,11 +16,11 @@ namespace polymargin {
 
 /// When an interior-point method takes over from a decomposition.
 struct TakeoverSettings {
-    /// What the method is expected to take, in units of n^2 k operations: on problems with 1,000 and 3,000 examples
-    /// and 10 and 20 classes it took 500 to 3,000.
-    double expected = 1200.0;
+    /// What the method is expected to take, in units of n^2 k operations of the decomposition: on problems with 1,000
+    /// and 3,000 examples and 10 and 20 classes it took as long as 1,000 to 4,000.
+    double expected = 3000.0;
     /// The decomposition goes on until its work is this share of that, and longer if it will end within the whole.
-    double share = 0.15;
+    double share = 0.06;
     /// The gap that the method is asked for, and by which factor it is less the next time.
     double gap = 1e-5, finer = 1e-2;
     Index most = 3;  ///< times
