@@ -64,7 +64,9 @@ std::optional<JointStart> low_rank_start(const JointProblem& problem, GramStore<
                                          Control& control) {
     const Index n = store.size();
     const bool soft = std::ranges::all_of(problem.cost_bounds, [](double c) { return std::isfinite(c); });
-    if (n < problem.low_rank.least_examples || !soft) return std::nullopt;
+    const bool rows_are_there = store.whole() && problem.bias != BiasKind::free;
+    if (n < (rows_are_there ? problem.low_rank.least_of_whole : problem.low_rank.least_examples) || !soft)
+        return std::nullopt;
     const Index most = most_features(store, problem.classes, problem.low_rank);
     if (most < 1) return std::nullopt;
     const KernelFeatures features = partial_cholesky(store, most, problem.low_rank.left_out);

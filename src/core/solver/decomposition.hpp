@@ -53,8 +53,8 @@ struct Bias {
 /// Block decomposition for a joint machine (Hsu & Lin III and IV, with working sets of many examples).
 ///
 /// In a round the examples that violate most enter the working set, the store computes their kernel rows, the block of
-/// the working set is solved by exact steps on one example after the other, and the gradient of all examples is brought
-/// up to date. Nothing in this order depends on the number of threads, which share the rows and the gradient.
+/// the working set is solved by exact steps on one example or two after the other, and the gradient of all examples is
+/// brought up to date. Nothing in this order depends on the number of threads, which share the rows and the gradient.
 ///
 /// *Shrinking*: examples that have been optimal at a vertex of their feasible sets for a while seldom move again. When
 /// they are many, the others are solved as a problem of their own, and only what comes out of it reaches all examples.

@@ -40,7 +40,8 @@ POLYMARGIN_INLINE void add_row(const ClassPass<Real>& p) {
 
 template <int Bytes, class Real>
 POLYMARGIN_INLINE void add_rows(const ClassPass<Real>& p) {
-    run<Bytes>(p, [&](Index t) POLYMARGIN_INLINED { return p.by * (load<Bytes>(p.row + t) - load<Bytes>(p.less + t)); });
+    run<Bytes>(p,
+               [&](Index t) POLYMARGIN_INLINED { return p.by * (load<Bytes>(p.row + t) - load<Bytes>(p.less + t)); });
 }
 
 template <int Bytes, class Real>
@@ -187,16 +188,9 @@ template <class Real>
 void ExampleBlock<Real>::add_difference(Index s, Index t, Index m, Real by) {
     work_ += settings_.pass_cost * static_cast<double>(size_);
     const Index at = m * stride_;
-    const ClassPass<Real> pass{kernel(s),
-                               kernel(t),
-                               by,
-                               Real(0),
-                               gradient_.data() + at,
-                               grow_.data() + at,
-                               fall_.data() + at,
-                               highest_.data(),
-                               lowest_.data(),
-                               width()};
+    const ClassPass<Real> pass{
+        kernel(s),       kernel(t),      by,     Real(0), gradient_.data() + at, grow_.data() + at, fall_.data() + at,
+        highest_.data(), lowest_.data(), width()};
     with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { add_rows<bytes>(pass); });
 }
 
@@ -229,8 +223,8 @@ auto ExampleBlock<Real>::best_exchange(Index s) -> Exchange {
     if (!(-static_cast<double>(found.value) > 4 * best.alone)) return best;
     const Index t = found.at;
     best.with = t;
-    best.slope = slope + static_cast<double>(gradient_.data()[gains + t]) -
-                 static_cast<double>(gradient_.data()[loses + t]);
+    best.slope =
+        slope + static_cast<double>(gradient_.data()[gains + t]) - static_cast<double>(gradient_.data()[loses + t]);
     best.curvature = 2 * std::max(static_cast<double>(own) + static_cast<double>(diagonal_.data()[t]) -
                                       2 * static_cast<double>(kernel(s)[t]),
                                   static_cast<double>(pass.least));

@@ -43,6 +43,13 @@ struct BlockSettings {
 /// says how much is to be gained. Where coefficients move alone, each has a partner that is free and has gradient zero.
 /// Of each example a bound of it is kept from above: a step changes few classes, so only their gradients are looked at,
 /// and the largest bound is made exact when it is its example's turn.
+///
+/// Where the kernel of two examples is much the same, steps of one alone undo what those of the other did. So a step
+/// may be an *exchange*: with `d = e_a - e_b`, row s moves by `l d` and row t by `-l d`, the length being exact,
+///
+///     l = ((g_sb - g_sa) + (g_ta - g_tb)) / (2 (K_ss + K_tt - 2 K_st)),
+///
+/// and t the example that gains most by it, as the second variable of a pair is chosen in SMO.
 template <class Real>
 class ExampleBlock {
   public:
@@ -121,7 +128,7 @@ class ExampleBlock {
                            [](const Example& example) { return std::isinf(example.cost_bound); });
     }
 
-    /// Exact steps on one example after the other, the one that promises most first.
+    /// Exact steps on one example after the other, the one that promises most first, or on two.
     template <MulticlassLoss Loss>
     Index take_steps(const Loss& loss, double tolerance, Index limit) {
         measure_all();
@@ -305,10 +312,10 @@ class ExampleBlock {
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)
     Buffer<Real> highest_, lowest_;
-    Buffer<Real> diagonal_;      // of the kernel
+    Buffer<Real> diagonal_;       // of the kernel
     std::vector<double> change_;  // of a row: zeros in between
-    std::vector<double> rows_;  // example-major
-    Buffer<double> start_;      // gradients and rows as they were loaded
+    std::vector<double> rows_;    // example-major
+    Buffer<double> start_;        // gradients and rows as they were loaded
     std::vector<double> start_rows_;
     std::vector<Example> examples_;
 };

@@ -37,6 +37,7 @@ JointProblem problem_of(const Data& data, const AnyLoss& loss, BiasKind bias, do
     problem.cost_bounds.assign(data.labels.size(), C);
     problem.labels = data.labels;
     problem.classes = 3;
+    problem.low_rank.least_of_whole = problem.low_rank.least_examples;
     return problem;
 }
 

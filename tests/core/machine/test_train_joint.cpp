@@ -133,6 +133,22 @@ TEST(small_machines_are_trained_on_the_whole_matrix_in_double) {
     });
 }
 
+TEST(small_machines_are_exact_where_that_is_asked_for) {
+    Data data(4, 40, 293);
+    std::ranges::fill(data.cost_bounds, 1.5);
+    for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger())}) {
+        const auto violation = [&](const JointRequest& request) { return run(request).violation; };
+        CHECK(violation(request_for(data, loss, BiasKind::none)) > 1e-6);
+        CHECK(violation(request_for(data, loss, BiasKind::none, 1e-5)) < 1e-10);
+        auto classes = request_for(data, loss, BiasKind::none);  // weights of classes are no weights of examples
+        std::fill_n(classes.cost_bounds.begin(), 40, 0.5);
+        CHECK(violation(classes) > 1e-6);
+        auto weighted = request_for(data, loss, BiasKind::none);
+        weighted.cost_bounds[7] = 3.0;
+        CHECK(violation(weighted) < 1e-10);
+    }
+}
+
 TEST(two_classes_together_are_the_binary_machine) {
     // With w_1 = -w_2, Weston-Watkins with the margin 2 has twice the binary objective; Crammer-Singer has half the
     // margin.

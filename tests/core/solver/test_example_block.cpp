@@ -22,10 +22,11 @@ struct Problem {
     std::vector<double> cost_bounds;
     Matrix gram;
 
-    Problem(Index k, Index count, double C, std::uint64_t seed) : classes(k), gram(0, 0) {
+    Problem(Index k, Index count, double C, std::uint64_t seed, const KernelSpec& kernel = kRbf)
+        : classes(k), gram(0, 0) {
         Random random(seed);
         const Matrix x = fixtures::random_matrix(count, 3, random);
-        gram = fixtures::plain_gram(kRbf, x, fixtures::identity(count));
+        gram = fixtures::plain_gram(kernel, x, fixtures::identity(count));
         for (Index i = 0; i < count; ++i) {
             labels.push_back(random.below(k));
             cost_bounds.push_back(C * random.uniform(0.5, 1.5));
@@ -97,6 +98,36 @@ TEST(every_step_of_a_block_gains) {
         CHECK(dual > last);
         last = dual;
     }
+}
+
+/// Steps of single examples move all gradients alike there: it took them 100 times as many.
+TEST(a_wide_kernel_takes_few_steps) {
+    const Problem problem(4, 60, 100.0, 274, {.type = KernelType::rbf, .gamma = 1e-3});
+    const auto check = [&](const auto& loss, const plain::Loss& plain_loss) {
+        ExampleBlock<double> block(60, 4);
+        fill(block, loss, problem);
+        const Index steps = block.solve(loss, 1e-3, 1'000'000, nullptr);
+        CHECK(steps > 0 && steps < 40 * problem.size());
+        const auto w =
+            plain::evaluate(plain_loss, problem.gram, problem.labels, problem.cost_bounds, machine_of(block, problem));
+        CHECK(w.violation <= 1e-3 + 1e-10);
+    };
+    check(WestonWatkins(), plain::weston_watkins());
+    check(CrammerSinger(), plain::crammer_singer());
+}
+
+TEST(equal_examples_exchange_nothing_that_matters) {
+    Problem problem(3, 24, 2.0, 275);
+    for (Index i = 0; i < 24; ++i) {  // all in pairs of equal points, of any classes
+        for (Index j = 0; j < 24; ++j) problem.gram.at(i, j) = problem.gram.at(i - i % 2, j - j % 2);
+    }
+    ExampleBlock<float> block(24, 3);
+    fill(block, CrammerSinger(), problem);
+    const Index steps = block.solve(CrammerSinger(), 1e-3, 1'000'000, nullptr);
+    CHECK(steps > 0 && steps < 1'000'000);
+    const auto w = plain::evaluate(plain::crammer_singer(), problem.gram, problem.labels, problem.cost_bounds,
+                                   machine_of(block, problem));
+    CHECK(w.violation <= 1e-3 + 1e-4);
 }
 
 TEST(a_block_without_end_says_so) {
