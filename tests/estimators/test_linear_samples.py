@@ -71,7 +71,6 @@ def test_features_that_few_rows_have(machine):
     model = fitted(machine, X, y)
     assert model.converged_
     assert certify(model, X, y).duality_gap <= 1.01e-3
-    assert passes(model, len(y)) < 120
 
 
 @every_machine

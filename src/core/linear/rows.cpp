@@ -104,8 +104,7 @@ void LinearRows<Real>::read_dense(const Source& source, Index i) {
     }
     const auto shift = [&](Index f) { return source.shift.empty() ? 0.0 : source.shift[f]; };
     for (Index f = 0; f < count; ++f) values[f] = static_cast<Real>(-shift(f));
-    for_entries(source.data, source.order[i],
-                [&](Index f, double v) { values[f] = static_cast<Real>(v - shift(f)); });
+    for_entries(source.data, source.order[i], [&](Index f, double v) { values[f] = static_cast<Real>(v - shift(f)); });
 }
 
 /// The squared length, which must be a number that products with weights can stand.

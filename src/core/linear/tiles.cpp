@@ -8,7 +8,8 @@ template <class Real>
 RowTile<Real>::RowTile(const LinearRows<Real>& rows, std::span<const std::uint32_t> numbers, Real* room)
     : rows_(rows), count_(std::ssize(numbers)), numbers_(numbers), dense_(rows.dense() ? room : nullptr) {
     if (dense_ == nullptr) return;
-    for (Index t = 0; t < count_; ++t) std::copy_n(rows.row(number(t)).values, rows.features(), room + t * rows.features());
+    for (Index t = 0; t < count_; ++t)
+        std::copy_n(rows.row(number(t)).values, rows.features(), room + t * rows.features());
 }
 
 template <class Real>

@@ -232,7 +232,8 @@ LinearReport train_linear(const LinearRequest& request, const Blas& blas, Contro
     const bool large = std::ssize(request.order) * request.classes > request.tuning.small;
     // How small a gap the violation needs is not known.
     const bool by_gap = std::isinf(request.violation);
-    const bool single = large && by_gap && request.gap >= request.tuning.single_gap && moderate(request, {&pool, &control});
+    const bool single =
+        large && by_gap && request.gap >= request.tuning.single_gap && moderate(request, {&pool, &control});
     LinearReport report = std::visit(
         [&](const auto& loss) {
             using Loss = std::decay_t<decltype(loss)>;

@@ -32,8 +32,8 @@ struct NewtonSettings {
     /// tau at first, and how it falls while the inner problems stay easy: solved by so many steps.
     double first_share = 0.1, smaller_share = 0.33, least_share = 1e-6;
     int easy = 4;
-    /// Of an inner problem; then the next point of the dual is tried from where it is, which is not worth much after the
-    /// middle.
+    /// Of an inner problem; then the next point of the dual is tried from where it is, which is not worth much after
+    /// the middle.
     int most_steps = 10, most_middle_steps = 50;
     /// An inner problem is solved when what is left of it is this share of the gap, or less if that led nowhere.
     double inner_share = 0.1, least_inner_share = 1e-6;
@@ -44,10 +44,11 @@ struct NewtonSettings {
     /// The slope at the end of a step, relative to that at its begin; and how often it is looked at.
     double slope = 0.5;
     int most_looks = 12;
-    /// Damping, as a share of the curvature that a feature has if its examples are as near to their hinges as all are: at
-    /// first, when a step was much too long, less than which is none, and the least while the middle is the centre. It
-    /// came when steps overshot where the examples of a feature are all at their limits, or few (covtype).
-    double first_damping = 0.1, fresh_damping = 0.01, least_damping = 1e-3, middle_damping = 0.1;
+    /// Damping, as a share of the curvature that a feature has if its examples are as near to their hinges as all are:
+    /// at first, when a step was much too long, and less than which is none. It came when steps overshot where the
+    /// examples of a feature are all at their limits. While the middle is the centre a feature has as much as so many
+    /// curved examples tell beside its own: without it few rows of rare features (covtype) are all that steps follow.
+    double first_damping = 0.01, fresh_damping = 1e-3, least_damping = 1e-3, guess_worth = 3.0;
     /// Samples: the first has so many examples, and so many for each feature, at least; the next so many times as many.
     Index least_sample = 512, sample_per_feature = 64, growth = 4;
     /// A sample is solved to this gap: its optimum is as far from that of all. (0.01 and 0.1 were no faster.)
@@ -60,7 +61,7 @@ struct NewtonSettings {
     /// narrower than this part of the one before.
     double widest_band = 3.0, band_share = 0.5, narrower = 0.1;
     int most_narrowings = 3;  ///< of the band around the middle; then the point of the dual is moved
-    int max_idle = 6;            ///< points of the dual that may pass without the gap falling by a tenth
+    int max_idle = 6;         ///< points of the dual that may pass without the gap falling by a tenth
     /// Blocks of the Hessian cost their features squared for each example and cubed to factor: for few features, and
     /// many examples for each.
     Index most_features = 1024, rows_per_feature = 4;
@@ -232,18 +233,19 @@ class ProximalNewton {
     Index width_;
     std::vector<Real> loaded_bias_, loaded_shift_;
     std::vector<Share> shares_;
-    Buffer<Real> centre_;                // A, examples x width, unless it is the middle
+    Buffer<Real> centre_;  // A, examples x width, unless it is the middle
     bool middle_ = false, certified_ = false, pairs_;
     int narrowed_ = 0;
     Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'; empty: not known
     Vector shift_;                       // of each class; zero unless the bias is free
     double base_linear_ = 0.0;
-    double margin_ = 0.0;    // how far from their hinges scores of zero are
-    Vector reach_;           // sum_i C_i x_i^2, by feature
+    double margin_ = 0.0;                                     // how far from their hinges scores of zero are
+    Vector reach_;                                            // sum_i C_i x_i^2, by feature
+    Vector bearers_;                                          // how many examples it is made of, if they were alike
     double spent_ = std::numeric_limits<double>::infinity();  // work on conjugate gradients with these blocks
-    double damping_ = 0.0;   // in units of it
-    bool overshot_ = false;  // before: the damping stays for a step
+    double damping_ = 0.0;                                    // in units of it
+    bool overshot_ = false;                                   // before: the damping stays for a step
     Answer now_;
     Best best_;
     double share_ = 0.0;  // tau
@@ -259,5 +261,6 @@ class ProximalNewton {
 }  // namespace polymargin
 
 #include "solver/proximal_newton_impl.hpp"
+#include "solver/proximal_newton_pass_impl.hpp"
 #include "solver/proximal_newton_sample_impl.hpp"
 #include "solver/proximal_newton_step_impl.hpp"

@@ -23,19 +23,28 @@ void ProximalNewton<Loss, Real>::take_first(Index count) {
     centred_ = 0;
     best_.primal = std::numeric_limits<double>::infinity();  // another sample, another objective
     scale_ = static_cast<double>(rows_.size()) / static_cast<double>(std::max<Index>(1, count));
+    // In the first two columns: C x^2, and its square.
     in_parts(active_, false, [&](Share& share, Range tile) {
+        const auto add = [&](Index f, double reach) {
+            share.weights[f * width_] += reach;
+            share.weights[f * width_ + 1] += reach * reach;
+        };
         for (Index i = tile.begin; i < tile.end; ++i) {
             const Row<Real> x = rows_.row(i);
-            const double by = example(i).cost_bound;
+            const double cost = example(i).cost_bound;
             for (Index p = 0; p < x.count; ++p) {
                 const auto value = static_cast<double>(x.values[p]);
-                share.weights[(x.columns == nullptr ? p : static_cast<Index>(x.columns[p])) * width_] += by * value * value;
+                add(x.columns == nullptr ? p : static_cast<Index>(x.columns[p]), cost * value * value);
             }
-            if (bias_ > 0.0) share.weights[(size_ - 1) * width_] += by * weight_;
+            if (bias_ > 0.0) add(size_ - 1, cost * weight_);
         }
     });
     const Vector sums = sum_of(shares_);
-    for (Index f = 0; f < size_; ++f) reach_[f] = sums[f * width_];
+    for (Index f = 0; f < size_; ++f) {
+        const double reach = sums[f * width_], squares = sums[f * width_ + 1];
+        reach_[f] = reach;
+        bearers_[f] = squares > 0.0 ? reach * reach / squares : 0.0;
+    }
 }
 
 template <NewtonLoss Loss, class Real>

@@ -8,27 +8,30 @@
 
 namespace polymargin {
 
-/// Damped: a feature whose examples are all at their limits has no curvature that would end a step before they move, and
-/// one that few examples have would throw these far beyond their hinges. Its examples count as much as all others do on
-/// average, for each class or, where classes share a step, for all.
+/// Damped where nothing is known: a feature whose examples are all at their limits has no curvature that would end a
+/// step before they move, and the few examples that a rare one has would be thrown far beyond their hinges. What all
+/// features have on average counts as much as some examples of its own.
 template <NewtonLoss Loss, class Real>
 auto ProximalNewton<Loss, Real>::hessian() const -> Hessian {
     Hessian hessian{curved_rows(), Vector(size_ * width_, 1.0)};
-    Vector curvature(classes_, 0.0);
+    Vector curvature(classes_, 0.0), counts(classes_, 0.0);
     for (const CurvedRow& row : hessian.curved) {
         for (std::uint64_t left = row.classes; left != 0; left &= left - 1) {
             curvature[std::countr_zero(left)] += row.by * norm(row.row);
+            counts[std::countr_zero(left)] += 1.0;
         }
     }
-    if (Loss::kRowsSumToZero) {
-        const double mean = std::accumulate(curvature.begin(), curvature.end(), 0.0) / static_cast<double>(classes_);
-        std::ranges::fill(curvature, mean);
+    if (Loss::kRowsSumToZero) {  // whose classes share a step
+        for (Vector* sums : {&curvature, &counts}) {
+            std::ranges::fill(*sums, std::accumulate(sums->begin(), sums->end(), 0.0) / static_cast<double>(classes_));
+        }
     }
     const double all = std::accumulate(reach_.begin(), reach_.end(), 0.0);
-    const double damping = std::max(damping_, middle_ ? settings_.middle_damping : 0.0);
     for (Index f = 0; all > 0.0 && f < size_; ++f) {
         for (Index m = 0; m < classes_; ++m) {
-            hessian.diagonal[f * width_ + m] += damping * curvature[m] * (reach_[f] / all);
+            const double seen = bearers_[f] * counts[m] / static_cast<double>(active_);
+            const double guess = middle_ ? settings_.guess_worth / (settings_.guess_worth + seen) : 0.0;
+            hessian.diagonal[f * width_ + m] += std::max(damping_, guess) * curvature[m] * (reach_[f] / all);
         }
     }
     return hessian;

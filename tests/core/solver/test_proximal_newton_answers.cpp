@@ -44,9 +44,15 @@ struct Answered {
         sums = answer(loss, tile());
     }
     [[nodiscard]] AnswerTile<Real> tile() {
-        return {.count = std::ssize(examples), .classes = classes,           .width = width,
-                .scores = scores.data(),       .centre = centre.data(),      .shift = shift.data(),
-                .examples = examples.data(),   .curvatures = curvatures.data(), .answers = answers.data(),
+        return {.count = std::ssize(examples),
+                .classes = classes,
+                .width = width,
+                .scores = scores.data(),
+                .centre = centre.data(),
+                .shift = shift.data(),
+                .examples = examples.data(),
+                .curvatures = curvatures.data(),
+                .answers = answers.data(),
                 .faces = faces.data()};
     }
 };
@@ -111,8 +117,7 @@ TEST(pairs_answer_each_for_itself) {
             for (Index m = 0; m < k; ++m) {
                 if (m == y) continue;
                 const double hinge = s[y] - s[m] - 2.0;
-                const double a =
-                    std::clamp(-rows.centre[t * rows.width + m] - hinge / rows.curvatures[t], 0.0, C);
+                const double a = std::clamp(-rows.centre[t * rows.width + m] - hinge / rows.curvatures[t], 0.0, C);
                 CHECK_CLOSE(-rows.answers[t * rows.width + m], a, 1e-10 * C);
                 sum += a;
                 if (a > 0.0 && a < C) face |= std::uint64_t{1} << m | std::uint64_t{1} << y;
