@@ -41,10 +41,10 @@ struct Setup {
         solver.start(Coefficients(problem.size()), {});
         return solver.run(gap, max_visits);
     }
-    [[nodiscard]] std::vector<double> coefficients() const {
+    [[nodiscard]] std::vector<double> coefficients() {
         return fixtures::rows_of(solver.coefficients(), problem.classes);
     }
-    void check_feasible() const { fixtures::check_feasible(loss, problem, coefficients()); }
+    void check_feasible() { fixtures::check_feasible(loss, problem, coefficients()); }
     /// Of the weights, by plain loops.
     [[nodiscard]] double primal() const {
         const PrimalPoint point = solver.point();
@@ -63,7 +63,7 @@ struct Setup {
         return sum;
     }
     /// Of the coefficients, by plain loops.
-    [[nodiscard]] double dual() const {
+    [[nodiscard]] double dual() {
         const auto all = coefficients();
         const auto weights = problem.weights(all);
         double sum = 0.0;
