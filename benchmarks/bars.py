@@ -101,7 +101,7 @@ SWEEP = {
     "weston-watkins": SweepBar(0.1, 1.0),
     "crammer-singer": SweepBar(0.1, 1.0),
 }
-"""Of machines with a kernel; the first two with one thread, the joint ones with two."""
+"""Of machines with a kernel; one-against-one with one thread, those that see all classes with two."""
 SWEEP_SECONDS = 1e-3
 """Cells in which we take less are not judged by a ratio."""
 SWEEP_GAP = 1e-3
