@@ -18,8 +18,8 @@ namespace polymargin {
 ///     (I + M K)^-1 r = r - (E - E O' (sum_m E_m)^-1 O E) K r ,
 ///
 /// which takes a factor for each class and one for all of them together (Rasmussen and Williams, Gaussian Processes for
-/// Machine Learning, 2006, section 3.5, for the softmax). It is self-adjoint in the inner product `x'K y`, as the
-/// inverse itself is, and positive definite however inexact the sum of the E_m is, which has to be formed.
+/// Machine Learning, 2006, section 3.5, where M is of the same form). It is self-adjoint in the inner product `x'K y`,
+/// as the inverse itself is, and positive definite however inexact the sum of the E_m is, which has to be formed.
 ///
 /// Unlike `SampledInverse` it knows how classes depend on each other. It pays when few coefficients are free, as they
 /// are near the end.
