@@ -36,14 +36,16 @@ JointReport report_of(const Decomposition<Loss, Real>& problem, const GramStore<
     return report;
 }
 
-/// Whether somebody wants an answer that is exact: by the tolerance, or by weights, which are to count as so many
-/// copies: bounds that differ among the examples of a class. To have it takes several times as long as a fit.
+/// Whether an answer is to be exact: because of the tolerance; because of weights, which are to count as so many
+/// copies, so that bounds differ among the examples of a class; because a hard margin is there or is not; or because
+/// there are so few examples that it costs nothing. Else to have it takes several times as long as a fit.
 bool wants_exact(const JointProblem& request) {
     if (request.settings.tolerance <= request.polish.exact_tolerance) return true;
+    if (std::ssize(request.labels) <= request.polish.few_examples) return true;
     std::vector<double> bounds(request.classes, 0.0);
     for (std::size_t i = 0; i < request.labels.size(); ++i) {
         double& bound = bounds[request.labels[i]];
-        if (bound != 0.0 && bound != request.cost_bounds[i]) return true;
+        if (std::isinf(request.cost_bounds[i]) || (bound != 0.0 && bound != request.cost_bounds[i])) return true;
         bound = request.cost_bounds[i];
     }
     return false;

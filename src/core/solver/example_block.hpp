@@ -32,7 +32,7 @@ struct BlockSettings {
     double close = 0.5;     ///< a promise that is at most so much too large is taken for exact
     /// What it takes, in operations of a matrix product: to bring one gradient of all examples up to date and see
     /// whose is extreme, and to choose the next example, for each of them; for each entry of a system that is solved,
-    /// and that of a sum of kernel rows.
+    /// and that of a sum of kernel rows. (A step takes three such passes and a choice, of 768 examples 0.8 us.)
     double pass_cost = 5.0, choice_cost = 2.0, entry_cost = 30.0, sum_cost = 6.0;
 };
 

@@ -15,6 +15,8 @@ namespace polymargin {
 struct PolishSettings {
     /// A tolerance as small as this asks for an exact answer.
     double exact_tolerance = 1e-5;
+    /// So few examples always have one: rows given twice are then a weight of two to the last digits.
+    Index few_examples = 64;
     /// Free directions; more are left as they are: the cost of a step grows with the cube.
     Index max_free = 256;
     int max_steps = 64;       ///< a good start needs a few, a bad one is not worth more
