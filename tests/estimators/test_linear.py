@@ -284,7 +284,7 @@ def test_an_interrupt_ends_a_fit_and_leaves_the_machine_as_it_was(Machine, bias)
     rng = np.random.default_rng(0)
     machine = sequential(Machine, bias=bias).fit(rng.normal(size=(60, 10)), np.arange(60) % 3)
     machine.set_params(C=1e6, tol=1e-14, time_limit=20.0)
-    X, y = rng.normal(size=(3000, 10)), rng.integers(0, 3, 3000)
+    X, y = rng.normal(size=(40_000, 10)), rng.integers(0, 3, 40_000)
     before = dict(vars(machine))
 
     def interrupt(number, frame):
