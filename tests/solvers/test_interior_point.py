@@ -169,3 +169,13 @@ class Matrix:
 def solve(K, labels, costs, settings):
     class_starts = np.searchsorted(labels, np.arange(labels.max() + 2))
     return solve_linear_program(Matrix(K), class_starts, costs, None, Limits(), 10**9, settings)
+
+
+@pytest.mark.parametrize("gamma", [0.02, 0.3])
+def test_large_costs_reach_the_tolerance(gamma):
+    X, y = overlapping(n=400, n_features=8, n_classes=4)
+    order = np.argsort(y, kind="stable")
+    K, labels = kernel_matrix(X[order], X[order], "rbf", gamma=gamma), y[order]
+    result = solve(K, labels, np.full(len(y), 1e4), AT_ONCE)
+    assert (result.status, result.solver) == ("converged", "interior-point")
+    assert result.gap <= 1e-3

@@ -31,10 +31,10 @@ class WholeProgramSettings:
     # fell to 10^-220 where C is 10^4, while rounding kept the equations from being fulfilled.)
     gap_share: float = 0.02
     # Coefficients below a share of their mean are left out, the first share for which the primal objective loses no
-    # more than idle_loss of the gap, if they are the least share of all. (Where C is 10^4 the largest margin changed by
-    # 10 without this condition, and the equations could not be fulfilled any more.)
+    # more than so many times the gap, if they are the least share of all. (Where C is 10^4 margins changed by up to 10
+    # without this condition, and the equations could not be fulfilled any more.)
     idle_shares: tuple[float, ...] = (3e-3, 3e-4)
-    idle_loss: float = 0.1
+    idle_loss: float = 30.0
     idle_least: float = 0.05
     interior_point: InteriorPointSettings = field(default_factory=InteriorPointSettings)
 
