@@ -26,6 +26,19 @@ def test_threads_do_not_change_a_bit():
     factorise(one, 1)
     factorise(two, 2)
     np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(triangular_inverse(np.tril(one), 1), triangular_inverse(np.tril(one), 2))
+
+
+@pytest.mark.parametrize("allowed", [0, 2])
+def test_whoever_waits_is_asked_before_every_block(allowed):
+    asked = []
+
+    def go_on():
+        asked.append(1)
+        return len(asked) <= allowed
+
+    assert not factorise(definite(700), 1, go_on)
+    assert len(asked) == allowed + 1
 
 
 def test_what_is_not_definite_is_refused():

@@ -91,7 +91,7 @@ def whole_span(examples: Examples, blocks: RowBlocks, threads: int) -> tuple[Bas
     if not np.all(L.diagonal() ** 2 > enough):
         return incomplete_cholesky(examples, None, blocks)
     L[np.triu_indices(n, 1)] = 0.0
-    return Basis(np.arange(n), triangular_inverse(L).T), L
+    return Basis(np.arange(n), triangular_inverse(L, threads).T), L
 
 
 def subset(examples: Examples, points: Ints, blocks: RowBlocks) -> tuple[Basis, Floats]:

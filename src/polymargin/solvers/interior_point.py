@@ -63,7 +63,7 @@ class InteriorPointSettings:
 class _System:
     """A positive definite system, scaled to a unit diagonal and factorised; refinement undoes rounding.
 
-    Raises LinAlgError if it is not positive definite.
+    ``finished`` tells whether it was factorised to the end. Raises LinAlgError if it is not positive definite.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class _System:
         lower: Floats,
         extra: Floats,
         times: Callable[[Floats], Floats],
-        threads: int,
+        factor: Callable[[Floats], bool],
         ridge: float,
         settings: InteriorPointSettings,
     ) -> None:
@@ -83,7 +83,7 @@ class _System:
         lower *= self._scale
         lower *= self._scale[:, None]
         np.fill_diagonal(lower, 1.0 + ridge)
-        factorise(lower, threads)
+        self.finished = factor(lower)
         self._factor = lower
 
     def solve(self, right: Floats) -> Floats:
@@ -336,10 +336,14 @@ class InteriorPoint:
             if M is None:
                 return None
             try:
-                return _System(M, extra, times, self._threads, self._ridges[0], self._settings)
+                system = _System(M, extra, times, self._factor, self._ridges[0], self._settings)
+                return system if system.finished else None
             except np.linalg.LinAlgError:
                 del self._ridges[0]
         return None
+
+    def _factor(self, M: Floats) -> bool:
+        return factorise(M, self._threads, self._go_on)
 
     def _max_steps(self, change: _Direction) -> tuple[float, float]:
         """Return how far u and s, and how far the multipliers can go, at most 1."""

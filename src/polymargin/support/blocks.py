@@ -22,8 +22,8 @@ def slices(n_rows: int, step: int) -> list[slice]:
 class RowBlocks:
     """Runs a function on one block of rows after the other, several at once if there are threads."""
 
-    def __init__(self, pool: ThreadPoolExecutor | None) -> None:
-        self._pool = pool
+    def __init__(self, pool: ThreadPoolExecutor | None, threads: int = 1) -> None:
+        self._pool, self.threads = pool, threads
 
     def map(self, function: Callable[[slice], Result], n_rows: int, step: int = _ROWS) -> Iterator[Result]:
         """Return what the function returns for each block, in the order of the rows."""
@@ -48,7 +48,7 @@ def row_blocks(n_jobs: int | None) -> Iterator[RowBlocks]:
             return
         pool = ThreadPoolExecutor(threads)
         try:
-            yield RowBlocks(pool)
+            yield RowBlocks(pool, threads)
         finally:
             pool.shutdown(cancel_futures=True)
 
