@@ -352,9 +352,9 @@ class KernelSearchCV(GridSearchCV):
                 if twin is not use and use.repeats(twin):
                     repeated.append((use, twin))
                     continue
-                for fold, series in self._remaining(K, use, prepared):
+                for fold, left in self._remaining(K, use, prepared):
                     work.append(
-                        partial(self._evaluate_fold, rows, K, use.group, series, prepared.evaluation, threads, fold)
+                        partial(self._evaluate_fold, rows, K, use.group, left, prepared.evaluation, threads, fold)
                     )
             each(call, work)
             for use, twin in repeated:
