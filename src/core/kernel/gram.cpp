@@ -85,11 +85,11 @@ void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
         Range rows, columns;
     };
     Index entries = 0;
-    for (const Range range : ranges) entries += range.size() * padded<Real>(range.size());
+    for (const Range range : ranges) entries += range.size() * whole_steps<Real>(range.size());
     std::vector<Tile> tiles;
     Real* values = square_values_.emplace_back(entries).data();
     for (const Range range : ranges) {
-        const Index stride = padded<Real>(range.size());
+        const Index stride = whole_steps<Real>(range.size());
         squares_.push_back({range, stride, values});
         const auto parts = even_parts(range, kSymmetricTile);
         for (std::size_t r = 0; r < parts.size(); ++r) {
@@ -103,7 +103,7 @@ void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
     pool_->for_each(std::ssize(tiles), [&](Index task) {
         if (control_->stop_requested()) return;
         const auto& [square, first, rows, columns] = tiles[task];
-        const Index stride = padded<Real>(square.size());
+        const Index stride = whole_steps<Real>(square.size());
         const auto at = [&, first = first, begin = square.begin](Index r, Index c) {
             return first + (r - begin) * stride + c - begin;
         };
@@ -112,6 +112,10 @@ void GramStore<Real>::compute_squares(std::span<const Range> ranges) {
         engine_.block(std::span(all).subspan(rows.begin, rows.size()), columns, out);
         if (rows.begin != columns.begin) {
             mirror(at(rows.begin, columns.begin), at(columns.begin, rows.begin), rows.size(), columns.size(), stride);
+        }
+        if (columns.end == square.end) {
+            for (Index r = rows.begin; r < rows.end; ++r)
+                std::fill_n(at(r, square.end), stride - square.size(), Real(0));
         }
     });
 }
@@ -124,7 +128,7 @@ void GramStore<Real>::adopt_whole(const Real* values) {
 
 template <class Real>
 void GramStore<Real>::copy_whole(const GramStore& from, std::span<const Index> members) {
-    const Index count = std::ssize(members), stride = padded<Real>(count);
+    const Index count = std::ssize(members), stride = whole_steps<Real>(count);
     const Square& source = from.squares_.front();
     clear();
     Real* values = square_values_.emplace_back(count * stride).data();
@@ -133,6 +137,7 @@ void GramStore<Real>::copy_whole(const GramStore& from, std::span<const Index> m
         const Real* row = source.values + members[i] * source.stride;
         Real* out = values + i * stride;
         for (Index j = 0; j < count; ++j) out[j] = row[members[j]];
+        std::fill(out + count, out + stride, Real(0));
     });
 }
 
@@ -153,6 +158,7 @@ std::shared_ptr<RowTable<Real>> GramStore<Real>::open(Range rows, Range columns)
     table->present_.assign(rows.size(), nullptr);
     if (const Square* square = square_around(rows, columns)) {
         const Real* first = square->values + columns.begin - square->range.begin;
+        table->filled_up_ = columns == square->range && square->stride % kStep<Real> == 0;
         for (Index g = rows.begin; g < rows.end; ++g) {
             table->present_[g - rows.begin] = first + (g - square->range.begin) * square->stride;
         }

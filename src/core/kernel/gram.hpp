@@ -10,6 +10,7 @@
 #include "kernel/row_memory.hpp"
 #include "support/control.hpp"
 #include "support/thread_pool.hpp"
+#include "support/vectors.hpp"
 
 namespace polymargin {
 
@@ -21,6 +22,8 @@ class RowTable {
     [[nodiscard]] Range columns() const { return columns_; }
     /// The values k(g, c) for c in `columns`; null when the row is not here.
     [[nodiscard]] const Real* row(Index g) const { return present_[static_cast<std::size_t>(g - rows_.begin)]; }
+    /// Whether all rows are there, and followed by zeros up to a multiple of `kStep`.
+    [[nodiscard]] bool filled_up() const { return filled_up_; }
 
   private:
     template <class>
@@ -30,6 +33,7 @@ class RowTable {
     Range rows_, columns_;
     std::vector<const Real*> present_;
     std::vector<std::int64_t> last_use_;  // empty when the table is a view of the whole matrix
+    bool filled_up_ = false;
 };
 
 /// The one place where kernel values of the training examples are kept. Problems open tables, ask for rows, and all
@@ -65,7 +69,7 @@ class GramStore {
     void copy_whole(const GramStore& from, std::span<const Index> members);
     [[nodiscard]] bool whole() const { return has_square({0, size()}); }
     [[nodiscard]] bool has_square(Range range) const { return square_around(range, range) != nullptr; }
-    static Index square_bytes(Index size) { return size * padded<Real>(size) * static_cast<Index>(sizeof(Real)); }
+    static Index square_bytes(Index size) { return size * whole_steps<Real>(size) * static_cast<Index>(sizeof(Real)); }
 
     [[nodiscard]] std::shared_ptr<RowTable<Real>> open(Range rows, Range columns);
     /// The table of a range against itself, which is kept: one for all problems that have these examples.

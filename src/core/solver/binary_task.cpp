@@ -297,8 +297,7 @@ void BinaryTask<Real>::choose() {
             end_stage(*reason);
             continue;
         }
-        const bool all = problem_.size() <= settings_.whole_set;
-        const Index count = std::min(working_.capacity(), all ? problem_.size() : entrants());
+        const Index count = std::min(working_.capacity(), has_all() ? problem_.size() : entrants());
         const bool even = fresh_ || count == problem_.size();
         const std::vector<Index> wanted = even ? spread(count) : worst(v, count);
         fresh_ = false;
@@ -368,7 +367,11 @@ bool BinaryTask<Real>::has_rows() const {
 template <class Real>
 void BinaryTask<Real>::load_block() {
     const Index q = working_.size();
-    block_.resize(q, working_.capacity());
+    if (!has_all()) {
+        block_.resize(q, working_.capacity());
+    } else if (!working_.added().empty()) {
+        block_.resize_empty(q, working_.capacity(), [this](Index t) { return fetch_row(t); });
+    }
     columns_.resize(q);
     for (Index s = 0; s < q; ++s) {
         const Index t = working_.members()[s];
@@ -385,22 +388,33 @@ void BinaryTask<Real>::load_block() {
     // of neighbouring slots share cache lines.
     constexpr std::size_t group = 16;
     const auto added = working_.added();
-    if (std::ssize(added) == problem_.size()) return load_whole();
+    if (has_all()) return load_diagonal();
     for (std::size_t start = 0; start < added.size(); start += group) {
         load_columns(added.subspan(start, std::min(group, added.size() - start)));
     }
 }
 
-/// All examples at once, in their order: their rows as they are.
+/// All examples are in the block, in their order: a row is that of the tables, where it is in one piece or copied
+/// together when a step asks for it.
 template <class Real>
-void BinaryTask<Real>::load_whole() {
-    for (Index s = 0; s < problem_.size(); ++s) {
-        const auto& tables = tables_[columns_[s].segment];
-        Real* row = block_.kernel.data() + s * block_.stride;
-        for (std::size_t b = 0; b < offsets_.size(); ++b) {
-            std::copy_n(tables[b]->row(global_of(s)), segments_[b].size(), row + offsets_[b]);
-        }
-        block_.diagonal.data()[s] = row[s];
+const Real* BinaryTask<Real>::fetch_row(Index t) {
+    const auto& tables = tables_[columns_[t].segment];
+    const Index g = global_of(t);
+    if (tables.size() == 1 && tables.front()->filled_up()) return tables.front()->row(g);
+    if (!block_.kernel) block_.kernel = Buffer<Real>(working_.capacity() * block_.stride);
+    Real* row = block_.own_row(t);
+    for (std::size_t b = 0; b < offsets_.size(); ++b) {
+        std::copy_n(tables[b]->row(g), segments_[b].size(), row + offsets_[b]);
+    }
+    std::fill(row + block_.size, row + block_.width, Real(0));
+    return row;
+}
+
+template <class Real>
+void BinaryTask<Real>::load_diagonal() {
+    for (Index t = 0; t < problem_.size(); ++t) {
+        const auto [segment, place] = columns_[t];
+        block_.diagonal.data()[t] = tables_[segment][segment]->row(global_of(t))[place];
     }
 }
 
@@ -450,8 +464,7 @@ void BinaryTask<Real>::advance() {
     }
     load_block();
     const double share = cost_ > 0 ? settings_.inner_share_of_path : settings_.inner_share;
-    const bool all = working_.size() == problem_.size() && problem_.size() <= settings_.whole_set;
-    const double tolerance = std::max(tolerance_ / 2, all ? 0.0 : violation_ * share);
+    const double tolerance = std::max(tolerance_ / 2, has_all() ? 0.0 : violation_ * share);
     Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
     const SmoResult solved = smo(block_, tolerance, limit, settings_.jump, settings_.smo);

@@ -98,6 +98,11 @@ class BinaryTask {
         const double size = std::abs(state_.beta[local]);
         return size > 0.0 && size < cost_bounds_[run.global + local - run.local];
     }
+    /// Whether the working set is the problem.
+    [[nodiscard]] bool has_all() const {
+        const Index most = settings_.rows_are_there ? settings_.whole_set_of_rows : settings_.whole_set;
+        return problem_.size() <= std::min(most, working_.capacity());
+    }
     [[nodiscard]] std::size_t pending_batch() const {
         return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
     }
@@ -126,7 +131,8 @@ class BinaryTask {
     [[nodiscard]] std::vector<Index> worst(const Violation& v, Index count) const;
     void polish_solution(const Blas& blas, Index max_free, Index max_solves);
     void load_block();
-    void load_whole();
+    [[nodiscard]] const Real* fetch_row(Index t);
+    void load_diagonal();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
 

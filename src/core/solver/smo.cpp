@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "solver/smo_jump.hpp"
 #include "support/vectors.hpp"
@@ -58,12 +59,11 @@ POLYMARGIN_INLINE First<Real> update_and_choose(SmoBlock<Real>& block, const Rea
 /// The partner of `i`: the variable that may fall and promises the largest gain, (f_j - f_i)^2 / curvature. Negated, so
 /// that the largest is the smallest.
 template <int Bytes, class Real>
-POLYMARGIN_INLINE Found<Real> choose_second(const SmoBlock<Real>& block, Index i, Real lowest) {
+POLYMARGIN_INLINE Found<Real> choose_second(const SmoBlock<Real>& block, const Real* row, Index i, Real lowest) {
     using V = Vectors<Real, Bytes>;
     typename V::Ints index = V::lanes;
     Best<Real, Bytes> best[kChains];
     for (int c = 0; c < kChains; ++c) best[c] = {typename V::Reals{}, index};
-    const Real* row = block.kernel.data() + i * block.stride;
     const Real* f = block.f.data();
     const Real* low = block.low.data();
     const Real* diagonal = block.diagonal.data();
@@ -97,18 +97,18 @@ POLYMARGIN_INLINE void set_variable(SmoBlock<Real>& block, Index t, double value
 template <int Bytes, class Real>
 POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index max_iterations) {
     for (Index t = 0; t < block.size; ++t) set_variable(block, t, block.beta.data()[t]);
-    const Real* kernel = block.kernel.data();
     SmoResult result;
-    First<Real> first = update_and_choose<Bytes>(block, kernel, kernel, Real(0));
+    const Real* none = block.diagonal.data();  // any numbers do for a step of zero
+    First<Real> first = update_and_choose<Bytes>(block, none, none, Real(0));
     while (true) {
         result.violation = static_cast<double>(first.highest) - first.lowest.value;
         if (!(result.violation > tolerance) || result.iterations >= max_iterations) return result;
         const Index i = first.lowest.at;
-        const Found<Real> second = choose_second<Bytes>(block, i, first.lowest.value);
+        const Real* row_i = block.row(i);
+        const Found<Real> second = choose_second<Bytes>(block, row_i, i, first.lowest.value);
         if (!(second.value < Real(0))) return result;
         const Index j = second.at;
-        const Real* row_i = kernel + i * block.stride;
-        const Real* row_j = kernel + j * block.stride;
+        const Real* row_j = block.row(j);
         const double curvature = static_cast<double>(row_i[i]) + row_j[j] - 2.0 * row_i[j];
         const double wanted =
             (static_cast<double>(block.f.data()[j]) - first.lowest.value) / std::max(curvature, kFlat);
@@ -130,25 +130,39 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
 }  // namespace
 
 template <class Real>
-void SmoBlock<Real>::resize(Index count, Index capacity) {
+void SmoBlock<Real>::resize_state(Index count, Index capacity) {
     size = count;
-    width = (count + kStep<Real> - 1) / kStep<Real> * kStep<Real>;
-    if (!kernel) {
-        // One cache line more than needed: rows a power of two apart would share the sets of the cache.
-        stride = (capacity + kStep<Real> - 1) / kStep<Real> * kStep<Real> + padded<Real>(1);
-        kernel = Buffer<Real>(capacity * stride);
-        diagonal.reserve(stride);
-        for (auto* array : {&beta, &lower, &upper}) array->reserve(stride);
-        for (auto* array : {&f, &up, &low}) array->reserve(stride);
-    }
+    width = whole_steps<Real>(count);
+    // One cache line more than needed: rows a power of two apart would share the sets of the cache.
+    if (stride == 0) stride = whole_steps<Real>(capacity) + padded<Real>(1);
+    diagonal.reserve(stride);
+    for (auto* array : {&beta, &lower, &upper}) array->reserve(stride);
+    for (auto* array : {&f, &up, &low}) array->reserve(stride);
     for (Index t = size; t < width; ++t) {
         diagonal.data()[t] = f.data()[t] = Real(0);
         beta.data()[t] = lower.data()[t] = upper.data()[t] = 0.0;
         up.data()[t] = kInfinity<Real>;
         low.data()[t] = -kInfinity<Real>;
     }
+}
+
+template <class Real>
+void SmoBlock<Real>::resize(Index count, Index capacity) {
+    resize_state(count, capacity);
+    if (!kernel) kernel = Buffer<Real>(capacity * stride);
+    rows.resize(size);
     // The padding of a row takes part in the arithmetic; it must be finite, its value does not matter.
-    for (Index r = 0; r < size; ++r) std::fill_n(kernel.data() + r * stride + size, width - size, Real(0));
+    for (Index r = 0; r < size; ++r) {
+        rows[r] = own_row(r);
+        std::fill_n(own_row(r) + size, width - size, Real(0));
+    }
+}
+
+template <class Real>
+void SmoBlock<Real>::resize_empty(Index count, Index capacity, std::function<const Real*(Index)> how) {
+    resize_state(count, capacity);
+    rows.assign(size, nullptr);
+    fetch = std::move(how);
 }
 
 template <class Real>
@@ -157,9 +171,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
     SmoResult all;
     Index step_limit = settings.steps_before_jump * block.size;
     int most_jumps = settings.first_jumps;
-    const auto steps_for = [&](double cost) {
-        return static_cast<Index>(cost / static_cast<double>(settings.step_cost * block.width));
-    };
+    std::optional<SmoJump<Real>> jump;
     while (true) {
         const Index left = max_iterations - all.iterations;
         const Index most = blas != nullptr ? std::min(left, step_limit) : left;
@@ -168,22 +180,23 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         all = {all.iterations + some.iterations, some.violation, some.unbounded};
         if (some.iterations < most || all.iterations >= max_iterations) return all;
         using Outcome = typename SmoJump<Real>::Outcome;
-        SmoJump<Real> jump(block, *blas, settings);
-        const Index due = steps_for(settings.cost_before_jump * jump.expected_cost());
-        if (all.iterations < due) {
-            step_limit = std::max(block.size / 2, due - all.iterations);
+        if (!jump) jump.emplace(block, *blas, settings);
+        const double step_cost = static_cast<double>(settings.step_cost * block.width);
+        const auto enough = static_cast<Index>(settings.share_before_jump * jump->price() / step_cost);
+        if (all.iterations < enough) {
+            step_limit = enough - all.iterations;
             continue;
         }
         Outcome outcome = Outcome::blocked;
         double cost = 0.0;
         for (int jumps = 0; outcome == Outcome::blocked && jumps < most_jumps; ++jumps) {
-            outcome = jump();
-            cost += jump.cost();
+            outcome = (*jump)();
+            cost += jump->cost();
             if (outcome != Outcome::impossible) ++all.iterations;
         }
         if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
         // Jumps and steps take turns, and about the same time.
-        step_limit = std::max(block.size / 2, steps_for(cost));
+        step_limit = std::max(block.size / 2, static_cast<Index>(cost / step_cost));
         most_jumps = std::min(2 * most_jumps, settings.most_jumps);
     }
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
 
@@ -14,6 +17,9 @@ struct SmoBlock {
     Index width = 0;   ///< `size` padded: what the passes go over
     Index stride = 0;  ///< from row to row of the kernel
     Buffer<Real> kernel;
+    /// The rows of the kernel: in `kernel`, or elsewhere with zeros up to `width`, or null until `fetch` brings them.
+    std::vector<const Real*> rows;
+    std::function<const Real*(Index)> fetch;
     Buffer<Real> diagonal;
     Buffer<double> beta, lower, upper;
     Buffer<Real> f;
@@ -22,6 +28,19 @@ struct SmoBlock {
     /// Set the number of variables, at most `capacity` (the same at every call); the kernel of those that were there
     /// stays.
     void resize(Index count, Index capacity);
+    /// The same, but the rows of the kernel are brought when they are needed.
+    void resize_empty(Index count, Index capacity, std::function<const Real*(Index)> how);
+
+    [[nodiscard]] const Real* row(Index t) {
+        const Real*& values = rows[t];
+        if (values == nullptr) values = fetch(t);
+        return values;
+    }
+    /// Where a row of `kernel` begins.
+    [[nodiscard]] Real* own_row(Index t) { return kernel.data() + t * stride; }
+
+  private:
+    void resize_state(Index count, Index capacity);
 };
 
 struct SmoResult {
@@ -34,11 +53,13 @@ struct SmoResult {
 struct SmoSettings {
     /// Steps for each variable before the first jump: a search of vehicle took 1.36 s with one, 1.46 s with four.
     Index steps_before_jump = 1;
-    /// There is none before steps have cost so many times what it would. (Searches of 5 x 5 with five folds at gamma =
-    /// 0.1 and 1: 0.46 instead of 0.78 s, 35 instead of 75 ms.)
-    double cost_before_jump = 3.0;
+    /// What steps must have cost before the first jump, as a share of what it costs: steps alone may soon be done. (A
+    /// fit of raw vehicle whose examples are all free: 3 ms instead of 7.)
+    double share_before_jump = 0.25;
     int first_jumps = 4, most_jumps = 64;  ///< in a row, each blocked by a bound, at first and at most
-    Index step_cost = 4;    ///< of a step for each variable, if a multiplication of a factorisation takes 1
+    Index step_cost = 4;  ///< of a step for each variable, if a multiplication of a factorisation takes 1
+    /// Of a variable that a factor loses or gains, if a new factor takes 1 for each of its variables.
+    Index change_cost = 6;
     Index most_free = 768;  ///< a larger system is not worth it: its cost grows with the cube
     /// A kernel that is singular on the free variables is guarded by a ridge, the larger, the more often rounding won.
     int attempts = 3;

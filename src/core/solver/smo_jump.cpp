@@ -7,14 +7,22 @@
 #include <utility>
 
 #include "solver/accumulate.hpp"
-#include "support/least_squares.hpp"
 
 namespace polymargin {
 
 template <class Real>
 typename SmoJump<Real>::Outcome SmoJump<Real>::operator()() {
-    if (!find_free() || !find_step()) return Outcome::impossible;
-    const double length = length_to_optimum();
+    cost_ = 0.0;
+    if (!find_free()) return Outcome::impossible;
+    double length = 0.0;
+    if (follow()) {
+        solve();
+        length = length_to_optimum();
+    }
+    if (!(length > 0.0) && factorise()) {  // rounding has not seen the new factor
+        solve();
+        length = length_to_optimum();
+    }
     return length > 0.0 ? go(length) : Outcome::impossible;
 }
 
@@ -30,38 +38,94 @@ bool SmoJump<Real>::find_free() {
     return std::ssize(free_) >= 2 && std::ssize(free_) <= settings_.most_free;
 }
 
+template <class Real>
+double SmoJump<Real>::price() {
+    if (!find_free()) return 0.0;
+    const auto m = static_cast<double>(free_.size());
+    return m * m * m / 6 + m * static_cast<double>(block_.size);
+}
+
+/// The number of the system that belongs to two of its variables.
+template <class Real>
+double SmoJump<Real>::entry(Index a, Index b) const {
+    const Real *row_a = block_.row(a), *row_p = block_.row(pivot_);
+    return static_cast<double>(row_a[b]) - row_p[a] - row_p[b] + row_p[pivot_];
+}
+
+/// Begin with a factor for the variables that are free now. The one farthest from its bounds is p: with any other the
+/// factor can go on.
+template <class Real>
+bool SmoJump<Real>::factorise() {
+    const auto room = [this](Index t) {
+        const double b = block_.beta.data()[t];
+        return std::min(b - block_.lower.data()[t], block_.upper.data()[t] - b);
+    };
+    pivot_ = *std::ranges::max_element(free_, {}, room);
+    order_ = free_;
+    std::erase(order_, pivot_);
+    const Index m = std::ssize(order_);
+    double largest = 0.0;
+    for (const Index a : order_) largest = std::max(largest, entry(a, a));
+    ridge_ = largest * static_cast<double>(m) * std::numeric_limits<Real>::epsilon();
+    const auto fill = [this, m](Index k, double* out) {
+        for (Index r = k; r < m; ++r) *out++ = entry(order_[k], order_[r]) + (r == k ? ridge_ : 0.0);
+    };
+    for (int attempt = 0; attempt < settings_.attempts; ++attempt, ridge_ *= settings_.larger_ridge) {
+        cost_ += static_cast<double>(m * m) * static_cast<double>(m) / 6;
+        if (factor_.factorise(m, fill)) return true;
+    }
+    return false;
+}
+
+/// Bring the factor up to date, if that costs less than a new one.
+template <class Real>
+bool SmoJump<Real>::follow() {
+    if (factor_.size() == 0) return false;
+    std::vector<char> is_new(block_.size, 0);
+    for (const Index t : free_) is_new[t] = 1;
+    if (!is_new[pivot_]) return false;
+    is_new[pivot_] = 0;
+    const auto gone = std::ranges::count_if(order_, [&](Index t) { return !is_new[t]; });
+    const Index changes = std::ssize(free_) - 1 - std::ssize(order_) + 2 * gone;
+    if (changes * settings_.change_cost > std::ssize(free_)) return false;
+    for (Index k = std::ssize(order_) - 1; k >= 0; --k) {
+        if (!std::exchange(is_new[order_[k]], 0)) {
+            factor_.remove(k);
+            order_.erase(order_.begin() + k);
+        }
+    }
+    std::vector<double> values;
+    for (const Index t : free_) {
+        if (!is_new[t]) continue;
+        values.clear();
+        for (const Index other : order_) values.push_back(entry(t, other));
+        if (!factor_.append(values, entry(t, t) + ridge_)) return false;
+        order_.push_back(t);
+    }
+    const auto m = static_cast<double>(order_.size());
+    cost_ += static_cast<double>(changes) * m * m;
+    return true;
+}
+
 /// Solve for the step. All bounds being finite, one that is too long does no harm: it ends at one of them.
 template <class Real>
-bool SmoJump<Real>::find_step() {
-    const Index m = std::ssize(free_) - 1, p = free_.back();
-    const Real* row_p = block_.kernel.data() + p * block_.stride;
-    const double own = row_p[p], f_p = block_.f.data()[p];
-    std::vector<double> matrix(m * m), right(m);
-    double largest = 0.0;
-    for (Index a = 0; a < m; ++a) {
-        const Real* row = block_.kernel.data() + free_[a] * block_.stride;
-        const double less = own - row_p[free_[a]];
-        for (Index b = 0; b <= a; ++b) matrix[b * m + a] = row[free_[b]] - static_cast<double>(row_p[free_[b]]) + less;
-        largest = std::max(largest, matrix[a * m + a]);
-        right[a] = f_p - block_.f.data()[free_[a]];
-    }
-    double ridge = largest * static_cast<double>(m) * std::numeric_limits<Real>::epsilon();
-    for (int attempt = 0; attempt < settings_.attempts; ++attempt, ridge *= settings_.larger_ridge) {
-        std::vector<double> guarded = matrix;
-        for (Index a = 0; a < m; ++a) guarded[a * m + a] += ridge;
-        step_ = solve_definite(blas_, std::move(guarded), right);
-        if (!step_.empty()) break;
-    }
-    if (step_.empty()) return false;
+void SmoJump<Real>::solve() {
+    const double f_p = block_.f.data()[pivot_];
+    step_.clear();
+    for (const Index a : order_) step_.push_back(f_p - block_.f.data()[a]);
+    factor_.solve(step_);
     step_.push_back(-std::accumulate(step_.begin(), step_.end(), 0.0));
-    return true;
+    free_ = order_;
+    free_.push_back(pivot_);
+    const auto m = static_cast<double>(free_.size());
+    cost_ += m * (m + static_cast<double>(block_.size));
 }
 
 /// Where along the step the objective is least: 1, but for rounding and the ridge that guards against it.
 template <class Real>
 double SmoJump<Real>::length_to_optimum() {
     std::vector<const Real*> rows(free_.size());
-    for (std::size_t a = 0; a < free_.size(); ++a) rows[a] = block_.kernel.data() + free_[a] * block_.stride;
+    for (std::size_t a = 0; a < free_.size(); ++a) rows[a] = block_.row(free_[a]);
     change_.assign(block_.size, 0.0);
     accumulate<Real>(rows, step_, change_.data(), block_.size);
     double descent = 0.0, curvature = 0.0;

@@ -29,6 +29,10 @@ constexpr int kChains = 2;
 /// Arrays that passes run over are padded to multiples of this: what the chains take in one turn, at any width.
 template <class Real>
 constexpr Index kStep = kChains * static_cast<Index>(kCacheLine / sizeof(Real));
+template <class Real>
+[[nodiscard]] constexpr Index whole_steps(Index n) {
+    return (n + kStep<Real> - 1) / kStep<Real> * kStep<Real>;
+}
 
 template <int Bytes, class Real>
 POLYMARGIN_INLINE typename Vectors<Real, Bytes>::Reals load(const Real* from) {

@@ -1,5 +1,6 @@
 #include "solver/smo_jump.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -127,15 +128,50 @@ TEST(with_jumps_the_same_optimum_is_found_in_fewer_steps) {
     }
 }
 
-TEST(no_jump_is_tried_where_steps_cost_less) {
+TEST(a_jump_that_follows_the_last_one_goes_where_a_new_one_goes) {
     Random random(85);
     const Blas blas = plain::blas();
-    const Flat flat(80, 5, 100.0, random);
-    const std::vector<double> zero(80, 0.0);
-    auto plain = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
-    auto patient = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
-    const SmoResult steps = smo(plain, 1e-3, kNoLimit);
-    const SmoResult same = smo(patient, 1e-3, kNoLimit, &blas, {.cost_before_jump = 1e9});
-    CHECK(same.iterations == steps.iterations);
-    CHECK(same.violation == steps.violation);
+    const Index n = 60;
+    const Matrix x = fixtures::random_matrix(n, n + 10, random);
+    const Matrix gram = fixtures::plain_gram({.type = KernelType::linear}, x, fixtures::identity(n));
+    std::vector<double> sign(n), beta(n), cost_bounds(n, 0.05);
+    for (Index i = 0; i < n; ++i) {
+        sign[i] = i % 2 == 0 ? 1.0 : -1.0;
+        beta[i] = 0.025 * sign[i];
+    }
+    auto followed = block_of<double>(gram, sign, cost_bounds, beta, n);
+    auto anew = block_of<double>(gram, sign, cost_bounds, beta, n);
+    SmoJump<double> jump(followed, blas);
+    double cost = 0.0, cost_anew = 0.0;
+    for (int turn = 0; turn < 12; ++turn) {
+        SmoJump<double> first(anew, blas);
+        CHECK(jump() == first());
+        cost += jump.cost();
+        cost_anew += first.cost();
+        for (Index i = 0; i < n; ++i) CHECK_CLOSE(followed.beta.data()[i], anew.beta.data()[i], 1e-9);
+        for (auto* block : {&followed, &anew}) smo(*block, 1e-9, 2);  // frees variables and binds others
+    }
+    CHECK(cost < cost_anew);
+}
+
+TEST(rows_that_no_step_needs_are_not_fetched) {
+    Random random(86);
+    const Index n = 50;
+    const Matrix x = fixtures::random_matrix(n, 4, random);
+    const Matrix gram = fixtures::plain_gram({.type = KernelType::rbf, .gamma = 0.1}, x, fixtures::identity(n));
+    std::vector<double> sign(n), cost_bounds(n, 1.0), beta(n, 0.0);
+    for (Index i = 0; i < n; ++i) sign[i] = x.at(i, 0) > 0 ? 1.0 : -1.0;
+    auto there = block_of<double>(gram, sign, cost_bounds, beta, n),
+         lazy = block_of<double>(gram, sign, cost_bounds, beta, n);
+    std::vector<Index> fetched;
+    lazy.resize_empty(n, n, [&](Index t) {
+        fetched.push_back(t);
+        return lazy.own_row(t);
+    });
+    const SmoResult expected = smo(there, 1e-8, kNoLimit), found = smo(lazy, 1e-8, kNoLimit);
+    CHECK(found.iterations == expected.iterations && found.violation == expected.violation);
+    CHECK(std::equal(there.beta.data(), there.beta.data() + n, lazy.beta.data()));
+    std::ranges::sort(fetched);
+    CHECK(std::ranges::adjacent_find(fetched) == fetched.end());
+    CHECK(!fetched.empty() && std::ssize(fetched) < n);
 }
