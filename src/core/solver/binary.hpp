@@ -29,8 +29,9 @@ struct BinarySettings {
     /// The same for paths of costs, which load the kernel once for all of them. (Paths of 5 costs with five folds at
     /// gamma 1: 35 instead of 63 ms on 1,484 rows of ten classes, 39 instead of 60 on 2,250 of four.)
     Index whole_set_of_path = 1536;
-    /// The same where all rows are there. (One-against-all, sums of 27 fits: 1,000 overlapping rows in 10 classes 1.09
-    /// s and with 1,024 examples 1.67; vehicle 256 and 214 ms; 251 rows in 15 classes 48 ms, and 69 with 128.)
+    /// The same where all rows are there. (Each class against all others, sums of 27 fits: 1,000 overlapping rows in 10
+    /// classes 1.09 s and with 1,024 examples 1.67; vehicle 256 and 214 ms; 251 rows in 15 classes 48 ms, and 69 with
+    /// 128.)
     Index whole_set_of_rows = 512;
     /// The matrix of a class is computed if its partners, each counted at most as often as the class itself, have this
     /// share of its examples. (5 classes, one with 90 % of 3,830, C = 1: 18 to 21 ms instead of 43 to 46.)
