@@ -442,3 +442,16 @@ def test_coefficients_too_many_for_a_dense_matrix_are_sparse(monkeypatch, Machin
     again = converged(machine, X, y)  # a warm start
     assert np.max(again.n_iter_) <= np.max(expected.n_iter_)
     assert again.dual_objective_ == pytest.approx(expected.dual_objective_, rel=2e-6)
+
+
+def test_a_free_bias_does_not_stall_on_word_counts():
+    """Documents of very different lengths: a weight of the bias as large as the longest made every step a tiny one."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=1500)
+    rates = rng.gamma(0.05, size=(4, 2000)) + 0.5 * rng.gamma(0.05, size=2000)
+    lengths = np.exp(rng.normal(3.0, 1.2, size=len(y)))
+    counts = rng.poisson(lengths[:, None] * (rates / rates.sum(axis=1, keepdims=True))[y])
+    X = sparse.csr_matrix(counts.astype(np.float64))
+    machine = OneVsRestSVC(kernel="linear", max_iter=100 * len(y)).fit(X, y)
+    assert machine.converged_
+    assert certify(machine, X, y).duality_gap <= 1.01e-3

@@ -150,6 +150,13 @@ concept SeparableLoss = RowLoss<Loss> && !Loss::kRowsSumToZero && requires(const
     { loss.offsets(Index{0}) } -> std::same_as<OwnOffset>;
 };
 
+/// Separable losses that know the best bias of a class, given its scores without one.
+template <class Loss>
+concept ShiftableLoss =
+    SeparableLoss<Loss> && requires(const Loss& loss, std::span<const double> numbers, std::span<const Index> labels) {
+        { loss.best_shift(numbers, labels, numbers, Index{0}) } -> std::same_as<double>;
+    };
+
 /// Whether offsets are told by the own class alone.
 template <class Loss>
 inline constexpr bool kOwnOffset = std::is_same_v<decltype(std::declval<const Loss&>().offsets(Index{0})), OwnOffset>;

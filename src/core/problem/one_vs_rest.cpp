@@ -1,6 +1,8 @@
 #include "problem/one_vs_rest.hpp"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace polymargin {
 namespace {
@@ -44,6 +46,25 @@ bool OneVsRest::at_vertex(std::span<const double> beta, const Example& example) 
         if (beta[m] > low && beta[m] < high) return false;
     }
     return true;
+}
+
+double OneVsRest::best_shift(std::span<const double> scores, std::span<const Index> labels,
+                             std::span<const double> cost_bounds, Index m) const {
+    std::vector<std::pair<double, double>> kinks;  // where the slope grows, and by how much
+    double slope = 0.0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        const bool own = labels[i] == m;
+        kinks.emplace_back((own ? 1.0 : -1.0) - scores[i], cost_bounds[i]);
+        if (own) slope -= cost_bounds[i];
+    }
+    std::ranges::sort(kinks);
+    for (std::size_t t = 0; t < kinks.size(); ++t) {
+        slope += kinks[t].second;
+        if (slope < 0.0) continue;
+        const bool flat = slope == 0.0 && t + 1 < kinks.size();
+        return flat ? 0.5 * (kinks[t].first + kinks[t + 1].first) : kinks[t].first;
+    }
+    return 0.0;
 }
 
 }  // namespace polymargin

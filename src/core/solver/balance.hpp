@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "solver/circulation.hpp"
@@ -8,6 +9,53 @@
 #include "solver/linear_state.hpp"
 
 namespace polymargin {
+
+/// Coefficients of a machine whose classes do not meet, moved where they are free, so that the sums over the examples
+/// come near zero. In one direction all of them together move the weights little, for they are on both sides of the
+/// margin; and half of the way to a limit leaves a coefficient free, and an example where its margin is.
+template <SeparableLoss Loss>
+Coefficients with_free_moved(const Loss& loss, const LinearData& problem, const Coefficients& coefficients) {
+    const Index k = problem.classes;
+    std::vector<double> excess(k, 0.0), capacity(k, 0.0), row(k), lowest(k), highest(k);
+    const auto room = [&](Index m, double b, bool fall) {
+        if (!(b > lowest[m] && b < highest[m])) return 0.0;
+        return 0.5 * (fall ? lowest[m] - b : highest[m] - b);
+    };
+    const auto find_limits = [&](Index i) {
+        const Example example{problem.labels[i], problem.cost_bounds[i]};
+        std::ranges::fill(lowest, -std::numeric_limits<double>::infinity());
+        std::ranges::fill(highest, std::numeric_limits<double>::infinity());
+        loss.make_feasible(example, lowest);
+        loss.make_feasible(example, highest);
+    };
+    const auto for_rows = [&](auto&& visit) {
+        for (Index i = 0; i < coefficients.rows(); ++i) {
+            if (coefficients.row(i).empty()) continue;
+            find_limits(i);
+            visit(i);
+        }
+    };
+    for (Index i = 0; i < coefficients.rows(); ++i) {
+        for (const auto& [m, b] : coefficients.row(i)) excess[m] += b;
+    }
+    for_rows([&](Index i) {
+        for (const auto& [m, b] : coefficients.row(i)) capacity[m] += room(m, b, excess[m] > 0.0);
+    });
+    std::vector<double> share(k, 0.0);
+    for (Index m = 0; m < k; ++m) {
+        if (capacity[m] != 0.0) share[m] = std::min(1.0, -excess[m] / capacity[m]);
+    }
+    Coefficients result(coefficients.rows());
+    std::vector<Coefficients::Entry> moved;
+    for_rows([&](Index i) {
+        moved.clear();
+        for (const auto& [m, b] : coefficients.row(i)) {
+            moved.push_back({m, b + share[m] * room(m, b, excess[m] > 0.0)});
+        }
+        result.set(i, moved);
+    });
+    return result;
+}
 
 /// Coefficients near the given ones whose sums over the examples are zero for every class: what a free bias asks of a
 /// point of the dual. None grows, so that all stay feasible.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,7 +29,7 @@ class LinearSolver {
         if (!task_.start_support.empty()) start(task_.start_support, task_.start_rows);
         find_norms();
         if (free_) shift_ = starting_bias();
-        solver_.set_bias(free_ ? largest_norm_ : task_.bias_weight(), shift_);
+        solver_.set_bias(free_ ? bias_scale_ : task_.bias_weight(), shift_);
         if constexpr (NewtonLoss<Loss>) {
             if (newton_suits<Loss>(task_.settings, rows_, task_.problem.classes, task_.tuning.newton)) {
                 LinearSolution solution =
@@ -41,7 +42,7 @@ class LinearSolver {
 
   private:
     LinearSolution run_sequential() {
-        if (free_) return LinearFreeBias<Loss, Real>(task_, solver_, tools_.workers).run(largest_norm_, shift_);
+        if (free_) return LinearFreeBias<Loss, Real>(task_, solver_, tools_.workers).run(bias_scale_, shift_);
         return solve_bounded<Real>(task_, solver_, tools_.workers,
                                    [&](const LinearState& state) { solver_.set_weights(state.weights); });
     }
@@ -49,7 +50,7 @@ class LinearSolver {
     /// Go on in small steps where Newton's led no further; the better of the two answers.
     LinearSolution solve_the_rest(LinearSolution before) {
         restart(before.coefficients);
-        solver_.set_bias(free_ ? largest_norm_ : task_.bias_weight(), shift_);
+        solver_.set_bias(free_ ? bias_scale_ : task_.bias_weight(), shift_);
         LinearSolution after = run_sequential();
         if (after.status == Status::converged || after.state.gap() <= before.state.gap()) return after;
         before.status = after.status;
@@ -91,13 +92,28 @@ class LinearSolver {
         return bias;
     }
 
-    /// Of the squared lengths of the rows; 1 if there is nothing but zeros.
+    /// Of the squared lengths of the rows, 1 if there is nothing but zeros, and the weight of a free bias: the
+    /// direction in which all coefficients of a class grow must not be much stiffer than the stiffest that the examples
+    /// have, for one example after the other hardly moves along it. That is at least the squared length of their mean,
+    /// and the mean over all directions. (On word counts, whose lengths are very different, the largest of them
+    /// stalls.)
     void find_norms() {
+        if (!free_ || tools_.control.stop_requested()) return;  // rows may not have been read
+        const auto count = static_cast<double>(std::max<Index>(1, rows_.size()));
+        std::vector<double> mean(rows_.features(), 0.0);
         for (Index i = 0; i < rows_.size(); ++i) {
-            largest_norm_ = std::max(largest_norm_, rows_.norm(i));
-            mean_norm_ += rows_.norm(i) / static_cast<double>(rows_.size());
+            mean_norm_ += rows_.norm(i) / count;
+            const Row<Real> x = rows_.row(i);
+            for (Index p = 0; p < x.count; ++p) {
+                mean[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] +=
+                    static_cast<double>(x.values[p]) / count;
+            }
         }
-        if (!(largest_norm_ > 0.0)) largest_norm_ = mean_norm_ = 1.0;
+        if (!(mean_norm_ > 0.0)) mean_norm_ = 1.0;
+        const auto directions = static_cast<double>(std::clamp<Index>(rows_.features(), 1, rows_.size()));
+        bias_scale_ =
+            std::max(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0), mean_norm_ / directions);
+        if (ShiftableLoss<Loss>) bias_scale_ *= task_.tuning.exact_bias_share;
     }
 
     const LinearTask<Loss>& task_;
@@ -106,7 +122,7 @@ class LinearSolver {
     SequentialDual<Loss, Real> solver_;
     bool free_;
     std::vector<double> shift_;  // empty unless the bias is free
-    double largest_norm_ = 0.0, mean_norm_ = 0.0;
+    double bias_scale_ = 1.0, mean_norm_ = 0.0;
 };
 
 }  // namespace polymargin

@@ -106,3 +106,30 @@ TEST(one_vs_rest_rows_by_their_definitions) {
     CHECK(core.loss(std::vector<double>{3.0, 0.5, -0.5}, 1) == 4.0 + 0.5 + 0.5);
     CHECK(core.loss(std::vector<double>{-3.0, 0.5, -1.5}, -1) == 1.5);
 }
+
+TEST(the_best_shift_of_one_vs_rest_is_better_than_any_other) {
+    Random random(322);
+    const OneVsRest core;
+    for (int round = 0; round < 200; ++round) {
+        const Index n = 1 + random.below(30), m = random.below(3);
+        std::vector<double> scores, cost_bounds;
+        std::vector<Index> labels;
+        for (Index i = 0; i < n; ++i) {
+            scores.push_back(round % 2 == 0 ? random.normal() : static_cast<double>(random.below(4)));
+            cost_bounds.push_back(round % 3 == 0 ? 1.0 : 10.0 * random.uniform());
+            labels.push_back(random.below(3));
+        }
+        const auto loss = [&](double shift) {
+            double sum = 0.0;
+            for (Index i = 0; i < n; ++i) {
+                const double sign = labels[i] == m ? 1.0 : -1.0;
+                sum += cost_bounds[i] * std::max(0.0, 1.0 - sign * (scores[i] + shift));
+            }
+            return sum;
+        };
+        const double best = loss(core.best_shift(scores, labels, cost_bounds, m));
+        for (Index i = 0; i < n; ++i) {  // the least of a function of this form is at a kink, or nowhere
+            CHECK(best <= loss(1.0 - scores[i]) + 1e-9 && best <= loss(-1.0 - scores[i]) + 1e-9);
+        }
+    }
+}

@@ -196,6 +196,40 @@ TEST(balanced_coefficients_sum_to_zero_and_none_is_larger) {
     }
 }
 
+TEST(free_coefficients_take_the_sums_and_stay_free) {
+    const OneVsRest loss;
+    Random random(346);
+    const Index k = 3;
+    const LinearProblem problem(k, 40, 3, 1.0, 347);
+    auto before = fixtures::feasible_rows(loss, problem, random);
+    for_views(problem, [&](const LinearData& data) {
+        const auto start = fixtures::rows_of(balanced<OneVsRest>(data, fixtures::coefficients_of(before, k)), k);
+        for (const double push : {1e-3, 0.3}) {  // towards a limit
+            std::vector<double> rows = start;
+            for (Index i = 0; i < problem.size(); ++i) {
+                const Example example{problem.labels[i], problem.cost_bounds[i]};
+                for (Index m = 0; m < k; ++m) {
+                    if (i % 2 == 0) rows[i * k + m] += push * (example.cost_bound - std::abs(rows[i * k + m]));
+                }
+                loss.make_feasible(example, std::span(rows).subspan(i * k, k));
+            }
+            const auto moved = fixtures::rows_of(with_free_moved(loss, data, fixtures::coefficients_of(rows, k)), k);
+            for (Index m = 0; m < k; ++m) {
+                double sum = 0.0, size = 0.0;
+                for (Index i = 0; i < problem.size(); ++i) {
+                    const double b = rows[i * k + m], now = moved[i * k + m], bound = problem.cost_bounds[i];
+                    const bool free = b != 0.0 && std::abs(b) < bound;
+                    CHECK(free ? now != 0.0 && std::abs(now) < bound : now == b);
+                    CHECK(now * b >= 0.0);
+                    sum += now;
+                    size += std::abs(now);
+                }
+                if (push < 0.1) CHECK_CLOSE(sum, 0.0, 1e-12 * size);
+            }
+        }
+    });
+}
+
 TEST(balanced_coefficients_are_not_just_zero) {
     Random random(350);
     const LinearProblem problem(4, 200, 3, 1.0, 351);
