@@ -100,7 +100,8 @@ _SHARED = {
         ``"sequential-dual"`` only as near to them as the gap says.
     n_iter_ : int
         Exact steps taken, each on all coefficients of one example; ``"sequential-dual"``: visits to examples, whether a
-        step was needed or not; ``"cutting-plane"``: planes.
+        step was needed or not; ``"cutting-plane"``: planes;
+        ``solver_used_="interior-point"``: its steps.
     primal_objective_ : float
         Primal objective.
     dual_objective_ : float
@@ -114,7 +115,7 @@ _SHARED = {
     stop_reason_ : str
         "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
     solver_used_ : str
-        The solver that was used.
+        The solver that was used; ``"interior-point"`` where others took long on a small linear machine.
     fit_time_ : float
         Seconds that ``fit`` took.
     n_kernel_evaluations_ : int

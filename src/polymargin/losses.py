@@ -32,6 +32,10 @@ class JointLoss(ABC):
     on_simplex: ClassVar[bool]
     """Whether the feasible set of a row is a simplex, on which exponentiated gradient steps can be taken."""
 
+    row_limits: ClassVar[tuple[float, float] | None] = None
+    """The limits of a wrong class's coefficient, and of the sum of all, in units of -C_i, where these are the whole
+    feasible set of a row: then small linear machines can be solved by an interior-point method."""
+
     @property
     @abstractmethod
     def margin(self) -> float:
@@ -68,6 +72,7 @@ class WestonWatkins(JointLoss):
 
     name: ClassVar[str] = "weston-watkins"
     on_simplex: ClassVar[bool] = False
+    row_limits: ClassVar[tuple[float, float] | None] = (1.0, np.inf)
     margin: float = 2.0
 
     def values(self, scores: Floats, labels: Ints) -> Floats:
@@ -103,6 +108,7 @@ class CrammerSinger(JointLoss):
 
     name: ClassVar[str] = "crammer-singer"
     on_simplex: ClassVar[bool] = True
+    row_limits: ClassVar[tuple[float, float] | None] = (np.inf, 1.0)
 
     @property
     def margin(self) -> float:
@@ -141,6 +147,12 @@ class OneVsRest:
 
     name: ClassVar[str] = "one-vs-rest"
     on_simplex: ClassVar[bool] = False
+
+    def values(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the loss of each example by definition, without its factor C; a label may be no column."""
+        signs = np.where(labels[:, None] == np.arange(scores.shape[1]), 1.0, -1.0)
+        values: Floats = np.maximum(0.0, 1.0 - signs * scores).sum(axis=1)
+        return values
 
     @property
     def core(self) -> CoreLoss:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from polymargin import _core
 from polymargin.formulations.formulation import RunOptions, Solution, expansion, outcome, refuse_inseparable
 from polymargin.formulations.linear import (
+    SEQUENTIAL_DUAL,
     Heuristics,
     LinearTask,
     chosen_solver,
@@ -16,6 +18,7 @@ from polymargin.formulations.linear import (
     solve_linear,
     with_linear_rule,
 )
+from polymargin.formulations.linear_interior import joint_cost, solve_by_interior_point, with_interior_point
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import JointLoss
@@ -74,8 +77,21 @@ class Joint:
 
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve on kernel values, or on the examples themselves."""
-        solver, layout = self._solver(training, kernel), self.layout(training.n_classes)
         options = with_linear_rule(options, kernel)
+        first = partial(self._solve, training, kernel)
+        if self.solver != "auto" or kernel.kind != "linear":
+            return first(options)
+        task = LinearTask(
+            self.loss, self.bias, SEQUENTIAL_DUAL, training.labels, self.layout(training.n_classes), self.heuristics
+        )
+        interior = partial(solve_by_interior_point, task, training, kernel)
+        by_kernel = self._solver(training, kernel) == "decomposition"
+        cost = joint_cost(self.loss, training, by_kernel=by_kernel)
+        return with_interior_point(first, interior, cost, training, options)
+
+    def _solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve by the solver that the parameters mean."""
+        solver, layout = self._solver(training, kernel), self.layout(training.n_classes)
         if solver in LINEAR_SOLVERS:
             task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
             return solve_linear(task, training, kernel, options)

@@ -106,6 +106,30 @@ def solve_linear(task: LinearTask, training: TrainingSet, kernel: Kernel, option
 
 
 def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+    # The competitors of the sequential dual method start from points of their own.
+    warm = options.start is not None and task.solver == SEQUENTIAL_DUAL
+    start = row_start(options.start, training) if warm and options.start is not None else None
+    result = train_core(task, training, options, start)
+    shape = (training.n_examples, task.layout.n_scores)
+    coefficients = sp.csr_array((result.coefficients, result.columns, result.starts), shape=shape)
+    return Solution(
+        model=linear_model(task, training, kernel, options, coefficients, result.weights, result.intercept),
+        outcome=outcome(
+            primal=result.primal,
+            dual=result.dual,
+            status=result.status.name,
+            iterations=_iterations(result.visits, task.loss),
+            solver=task.solver,
+        ),
+        violation=result.violation,
+        by_gap=options.stop != "violation",
+    )
+
+
+def train_core(
+    task: LinearTask, training: TrainingSet, options: RunOptions, start: _core.RowStart | None
+) -> _core.LinearResult:
+    """Return what the core makes of the examples."""
     bias = _core.Bias[task.bias or "none"]
     problem = _core.LinearProblem(task.loss.core, bias, training.cost_bounds, task.labels, task.layout.n_scores)
     settings = _core.LinearSettings(
@@ -116,31 +140,15 @@ def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: R
         seed=options.seed,
         **asdict(task.heuristics),
     )
-    # The competitors of the sequential dual method start from points of their own.
-    warm = options.start is not None and task.solver == SEQUENTIAL_DUAL
-    result = _core.train_linear(
+    return _core.train_linear(
         core_data(training.X),
         training.order,
         problem,
         settings,
-        start=row_start(options.start, training) if warm and options.start is not None else None,
+        start=start,
         threads=options.threads,
         time_limit=options.time_limit,
         progress=options.progress,
-    )
-    shape = (training.n_examples, task.layout.n_scores)
-    coefficients = sp.csr_array((result.coefficients, result.columns, result.starts), shape=shape)
-    return Solution(
-        model=_model(task, training, kernel, options, coefficients, result.weights, result.intercept),
-        outcome=outcome(
-            primal=result.primal,
-            dual=result.dual,
-            status=result.status.name,
-            iterations=_iterations(result.visits, task.loss),
-            solver=task.solver,
-        ),
-        violation=result.violation,
-        by_gap=options.stop != "violation",
     )
 
 
@@ -159,7 +167,7 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
 
     def solution(result: CuttingPlaneResult) -> Solution:
         return Solution(
-            model=_model(task, training, kernel, options, result.coefficients, result.weights, result.intercept),
+            model=linear_model(task, training, kernel, options, result.coefficients, result.weights, result.intercept),
             outcome=outcome(
                 primal=result.primal,
                 dual=result.dual,
@@ -188,7 +196,7 @@ def _by_cutting_planes(task: LinearTask, training: TrainingSet, kernel: Kernel, 
     )
 
 
-def _model(
+def linear_model(
     task: LinearTask,
     training: TrainingSet,
     kernel: Kernel,

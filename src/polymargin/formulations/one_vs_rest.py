@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from polymargin.formulations.linear import (
     solve_linear,
     with_linear_rule,
 )
+from polymargin.formulations.linear_interior import binary_cost, solve_by_interior_point, with_interior_point
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import OneVsRest as OneVsRestLoss
@@ -89,14 +91,27 @@ class OneVsRest:
 
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve all problems, side by side on one kernel, or on the examples themselves."""
-        layout, options = self.layout(training.n_classes), with_linear_rule(options, kernel)
+        options, first = with_linear_rule(options, kernel), partial(self._solve, training, kernel)
+        if self.solver != "auto" or kernel.kind != "linear":
+            return first(options)
+        interior = partial(solve_by_interior_point, self._task(training), training, kernel)
+        by_kernel = self._solver(training, kernel) == "decomposition"
+        cost = binary_cost(training, self.n_problems(training.n_classes), by_kernel=by_kernel)
+        return with_interior_point(first, interior, cost, training, options)
+
+    def _task(self, training: TrainingSet) -> LinearTask:
+        labels = training.labels - 1 if training.n_classes == 2 else training.labels  # the column of the second
+        layout = self.layout(training.n_classes)
+        return LinearTask(OneVsRestLoss(), self.bias, SEQUENTIAL_DUAL, labels, layout, self.heuristics)
+
+    def _solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve by the solver that the parameters mean."""
         if self._solver(training, kernel) == SEQUENTIAL_DUAL:
-            labels = training.labels - 1 if training.n_classes == 2 else training.labels  # the column of the second
-            task = LinearTask(OneVsRestLoss(), self.bias, SEQUENTIAL_DUAL, labels, layout, self.heuristics)
-            return solve_linear(task, training, kernel, options)
+            return solve_linear(self._task(training), training, kernel, options)
         if self.bias != "free":
             raise ValueError(
                 f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear' and a finite C; "
                 "otherwise binary machines have a free bias"
             )
+        layout = self.layout(training.n_classes)
         return solve_binary(self.problems(training.class_starts), layout, training, kernel, options)

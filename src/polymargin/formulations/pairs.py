@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,6 +13,11 @@ from polymargin.formulations.binary import signed_ranges, solve_binary
 from polymargin.formulations.family import CostFamily
 from polymargin.formulations.folds import folds_of
 from polymargin.formulations.formulation import PairsSolution, RunOptions
+from polymargin.formulations.linear_interior import (
+    pairs_cost,
+    solve_pairs_by_interior_point,
+    with_interior_point,
+)
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import PairLayout, all_pairs
@@ -60,8 +66,15 @@ class Pairs:
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> PairsSolution:
         """Solve all pairs, side by side on one kernel."""
         folds = folds_of(kernel.examples(training.X), training, options.random_state) if self.held_out else None
-        layout = self.layout(training.n_classes)
-        return solve_binary(self.problems(training.class_starts), layout, training, kernel, options, folds)
+        layout, problems = self.layout(training.n_classes), self.problems(training.class_starts)
+
+        def first(options: RunOptions) -> PairsSolution:
+            return solve_binary(problems, layout, training, kernel, options, folds)
+
+        if kernel.kind != "linear" or folds is not None:
+            return first(options)
+        interior = partial(solve_pairs_by_interior_point, layout, training, kernel)
+        return with_interior_point(first, interior, pairs_cost(training), training, options)
 
 
 def pair_problems(pairs: Ints, class_starts: Ints) -> _core.BinaryProblems:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
         HingeLoss,
         solve_cutting_plane,
     )
+    from polymargin.solvers.hinges import Differences, SignedScores
     from polymargin.solvers.interior_point import MATRICES_NEEDED
+    from polymargin.solvers.linear_interior_point import Bounds, InteriorResult, LinearInterior, LinearInteriorSettings
     from polymargin.solvers.linear_program import (
         LinearProgramResult,
         LinearProgramSettings,
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "cutting_plane": ("CuttingPlaneResult", "CuttingPlaneSettings", "HingeLoss", "solve_cutting_plane"),
+    "hinges": ("Differences", "SignedScores"),
     "interior_point": ("MATRICES_NEEDED",),
+    "linear_interior_point": ("Bounds", "InteriorResult", "LinearInterior", "LinearInteriorSettings"),
     "linear_program": ("LinearProgramResult", "LinearProgramSettings", "Start", "solve_linear_program"),
     "linear_program_problem": ("MARGIN", "KernelValues"),
     "linear_program_whole": ("WholeProgramSettings",),
@@ -43,11 +47,16 @@ __getattr__, __dir__ = loaded_from(__name__, _MODULES)
 __all__ = [
     "MARGIN",
     "MATRICES_NEEDED",
+    "Bounds",
     "CuttingPlaneResult",
     "CuttingPlaneSettings",
+    "Differences",
     "HingeLoss",
+    "InteriorResult",
     "KernelValues",
     "Limits",
+    "LinearInterior",
+    "LinearInteriorSettings",
     "LinearProgramResult",
     "LinearProgramSettings",
     "NewtonResult",
@@ -56,6 +65,7 @@ __all__ = [
     "OneVsRestLoss",
     "PrimalLoss",
     "Progress",
+    "SignedScores",
     "SoftmaxLoss",
     "Start",
     "Status",
