@@ -112,6 +112,7 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
     }
     if (store.whole()) {
         settings.rows_are_there = true;
+        settings.whole_set = std::max(settings.whole_set, settings.whole_set_of_rows);
         settings.working_set = std::max(settings.working_set, settings.working_set_of_whole);
     }
     std::optional<Folds> folds;

@@ -100,8 +100,7 @@ class BinaryTask {
     }
     /// Whether the working set is the problem.
     [[nodiscard]] bool has_all() const {
-        const Index most = settings_.rows_are_there ? settings_.whole_set_of_rows : settings_.whole_set;
-        return problem_.size() <= std::min(most, working_.capacity());
+        return problem_.size() <= std::min(settings_.whole_set, working_.capacity());
     }
     [[nodiscard]] std::size_t pending_batch() const {
         return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
