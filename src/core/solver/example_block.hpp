@@ -159,6 +159,8 @@ class ExampleBlock {
     /// it promises more than a step of the example alone.
     template <MulticlassLoss Loss>
     bool exchange(const Loss& loss, Index s) {
+        // Equal examples would exchange without end: steps of one find out that there is no hard margin.
+        if (std::isinf(examples_[s].cost_bound)) return false;
         const Exchange best = best_exchange(s);
         if (best.with < 0) return false;
         double length = best.slope / best.curvature;
