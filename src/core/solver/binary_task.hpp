@@ -99,9 +99,7 @@ class BinaryTask {
         return size > 0.0 && size < cost_bounds_[run.global + local - run.local];
     }
     /// Whether the working set is the problem.
-    [[nodiscard]] bool has_all() const {
-        return problem_.size() <= std::min(settings_.whole_set, working_.capacity());
-    }
+    [[nodiscard]] bool has_all() const { return problem_.size() <= std::min(settings_.whole_set, working_.capacity()); }
     [[nodiscard]] std::size_t pending_batch() const {
         return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
     }
