@@ -208,7 +208,8 @@ class InteriorPoint:
         a, settings = self._taken, self._settings
         if self._largest_residual > settings.idle_residual:
             return np.zeros(len(a), dtype=bool)
-        return (a <= share * a.mean()) & (self._s >= settings.idle_slack) & ~self._has_left[self._A.columns]
+        idle: Bools = (a <= share * a.mean()) & (self._s >= settings.idle_slack) & ~self._has_left[self._A.columns]
+        return idle
 
     def leave_out(self, idle: Bools) -> None:
         """Leave out coefficients, which changes margins a little; what comes back stays."""

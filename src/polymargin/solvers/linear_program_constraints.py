@@ -93,7 +93,7 @@ class Constraints:
         moved = np.add.reduceat(room, [rows.start for rows in self.rows], axis=0)
         moved += moved.T
         system = np.diag(moved.sum(axis=1)) - moved
-        shift = np.linalg.lstsq(system, -B.sum(axis=0), rcond=None)[0]
+        shift: Floats = np.linalg.lstsq(system, -B.sum(axis=0), rcond=None)[0]
         return u + room * (shift[self._labels][:, None] - shift)
 
     def normal(self, D: Floats, threads: int, go_on: Callable[[], bool]) -> Floats | None:
