@@ -12,6 +12,9 @@ from worker import Worker, serve, timed
 
 PEERS = {"kernel": "scikit-learn SVC", "linear": "scikit-learn LinearSVC"}
 MACHINES = ("one-vs-one", "one-vs-rest", "weston-watkins", "crammer-singer")
+REPEATS, SHORT = 3, 0.05
+"""A fit of less than so many seconds is timed so often in a row, and the least counts: the first pays for caches that
+others have emptied, which is a good part of a fit of a millisecond, ours or the peer's."""
 FACTS = ("primal_objective_", "dual_objective_", "duality_gap_", "converged_", "stop_reason_", "solver_used_")
 
 
@@ -75,11 +78,14 @@ class Service:
         return {"rows": self.X.shape[0]}
 
     def fit(self, C: float, gamma: float | str | None, **options: Any) -> dict[str, Any]:
-        """Time one fit, and say what came of it."""
-        machine = estimator(self.contender, self.threads, C, gamma, **options)
+        """Time a fit, a short one a few times, and say what came of it."""
+        taken: list[dict[str, float]] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            _, times = timed(lambda: machine.fit(self.X, self.y))
+            while not taken or (len(taken) < REPEATS and taken[-1]["seconds"] < SHORT):
+                machine = estimator(self.contender, self.threads, C, gamma, **options)
+                taken.append(timed(lambda machine=machine: machine.fit(self.X, self.y), collect=not taken)[1])
+        times = min(taken, key=lambda each: each["seconds"])
         facts = {name.strip("_"): getattr(machine, name) for name in FACTS if hasattr(machine, name)}
         return {**times, **facts, "warnings": sorted({each.category.__name__ for each in caught})}
 
