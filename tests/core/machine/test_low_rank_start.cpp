@@ -77,7 +77,8 @@ TEST(wide_kernels_start_near_the_optimum) {
             const auto near = trained(data, problem, -1);
             const auto far = trained(data, problem, std::numeric_limits<Index>::max());  // in steps alone
             CHECK(near.status == Status::converged && far.status == Status::converged);
-            CHECK(near.iterations < far.iterations / 4);
+            // Exchanges bring a free bias there in fewer steps from anywhere.
+            CHECK(near.iterations < far.iterations / (bias == BiasKind::free ? 2 : 4));
             CHECK_CLOSE(near.objectives.dual / far.objectives.dual, 1.0, 1e-3);
             CHECK(near.objectives.primal >= far.objectives.dual * (1.0 - 1e-6));
         }
