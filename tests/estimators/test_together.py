@@ -558,7 +558,8 @@ def test_wide_kernels_are_solved_in_few_steps_and_as_well(Machine, bias):
     in_steps = clone(wide).set_params(max_iter=10**9).fit(X, y)  # a limit, so steps alone
     assert wide.converged_
     assert in_steps.converged_
-    assert wide.n_iter_ < in_steps.n_iter_ / 4
+    # Exchanges bring a free bias there in fewer steps from anywhere.
+    assert wide.n_iter_ < in_steps.n_iter_ / (2 if bias == "free" else 4)
     for machine in (wide, in_steps):
         certificate = certify(machine, X, y)
         assert certificate.duality_gap == pytest.approx(machine.duality_gap_, abs=1e-6)
