@@ -43,16 +43,14 @@ struct LinearSettings {
     double inner_gap = 0.1, inner_share = 0.1, inner_finer = 0.2, finest_inner_gap = 1e-14;
     /// But for a start not less than this share of the gap that is asked for: the rest is for what is left of the sums.
     double last_share = 0.7;
-    /// Where the best bias is computed for the weights, it need not come from the sums, and a smaller weight is easier
-    /// on the inner problems. (Word counts, reuters8: 0.18 seconds with 1, 0.16 with 0.5, 0.17 with 0.3, 0.22 with
-    /// 0.2.)
-    double exact_bias_share = 0.5;
-    /// Free bias: a larger weight only while the sums do not change, within a hundredth.
-    MultiplierSettings multipliers{.max_steps = -1,
-                                   .slow = {1.0 / 1.01, 1.0 / 0.99},
-                                   .growth = 2.0,
-                                   .most_weight = 1.0,
-                                   .stuck = {1.0 / 1.01, 1.0 / 0.99}};
+    /// Its weight at first, as a share of the largest eigenvalue of X'X / n, for which the power method takes so many
+    /// steps. (Seconds with 0.1, 0.3, 1 and 3: reuters8 0.23, 0.15, 0.25, 0.67; dna 0.89, 0.21, 0.13, 0.14.)
+    double bias_share = 0.3;
+    int curvature_steps = 3;
+    /// It grows while a step leaves half of the sums, up to three times that eigenvalue; beyond that only while they do
+    /// not change, within a hundredth.
+    MultiplierSettings multipliers{
+        .max_steps = -1, .slow = {0.5}, .growth = 2.0, .most_weight = 10.0, .stuck = {1.0 / 1.01, 1.0 / 0.99}};
     /// Where the violation counts: the share of the gap that is asked for next, and the least.
     double finer_for_violation = 0.1, finest_gap = 1e-14;
     NewtonSettings newton = {};

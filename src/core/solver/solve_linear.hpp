@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -12,6 +13,36 @@
 #include "solver/linear_task.hpp"
 
 namespace polymargin {
+
+/// The largest eigenvalue of `X'X / n`, nearly, by steps of the power method from the longest row.
+template <class Real>
+double largest_curvature(const LinearRows<Real>& rows, int steps) {
+    std::vector<double> direction(rows.features(), 0.0), next;
+    const auto for_row = [&](Index i, auto&& visit) {
+        const Row<Real> x = rows.row(i);
+        for (Index p = 0; p < x.count; ++p) {
+            visit(x.columns == nullptr ? p : static_cast<Index>(x.columns[p]), static_cast<double>(x.values[p]));
+        }
+    };
+    Index longest = 0;
+    for (Index i = 1; i < rows.size(); ++i) longest = rows.norm(i) > rows.norm(longest) ? i : longest;
+    if (rows.size() > 0) for_row(longest, [&](Index f, double v) { direction[f] = v; });
+    double curvature = 0.0;
+    for (int step = 0; step < steps; ++step) {
+        const double length = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
+        if (!(length > 0.0)) return 0.0;
+        next.assign(direction.size(), 0.0);
+        for (Index i = 0; i < rows.size(); ++i) {
+            double product = 0.0;
+            for_row(i, [&](Index f, double v) { product += v * direction[f]; });
+            for_row(i, [&](Index f, double v) { next[f] += v * product; });
+        }
+        std::swap(direction, next);
+        const double grown = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
+        curvature = grown / length / static_cast<double>(rows.size());
+    }
+    return curvature;
+}
 
 /// The sequential dual method, with Newton steps at the end where they are possible, for one linear machine.
 template <RowLoss Loss, class Real>
@@ -93,27 +124,14 @@ class LinearSolver {
     }
 
     /// Of the squared lengths of the rows, 1 if there is nothing but zeros, and the weight of a free bias: the
-    /// direction in which all coefficients of a class grow must not be much stiffer than the stiffest that the examples
-    /// have, for one example after the other hardly moves along it. That is at least the squared length of their mean,
-    /// and the mean over all directions. (On word counts, whose lengths are very different, the largest of them
-    /// stalls.)
+    /// direction in which all coefficients of a class grow is not to be stiffer than the stiffest that the examples
+    /// have, for one example after the other hardly moves along it, and not much softer, for the sums take long then.
     void find_norms() {
         if (!free_ || tools_.control.stop_requested()) return;  // rows may not have been read
-        const auto count = static_cast<double>(std::max<Index>(1, rows_.size()));
-        std::vector<double> mean(rows_.features(), 0.0);
-        for (Index i = 0; i < rows_.size(); ++i) {
-            mean_norm_ += rows_.norm(i) / count;
-            const Row<Real> x = rows_.row(i);
-            for (Index p = 0; p < x.count; ++p) {
-                mean[x.columns == nullptr ? p : static_cast<Index>(x.columns[p])] +=
-                    static_cast<double>(x.values[p]) / count;
-            }
-        }
+        for (Index i = 0; i < rows_.size(); ++i) mean_norm_ += rows_.norm(i) / static_cast<double>(rows_.size());
+        const double stiffest = largest_curvature(rows_, task_.tuning.curvature_steps);
+        bias_scale_ = stiffest > 0.0 ? task_.tuning.bias_share * stiffest : 1.0;
         if (!(mean_norm_ > 0.0)) mean_norm_ = 1.0;
-        const auto directions = static_cast<double>(std::clamp<Index>(rows_.features(), 1, rows_.size()));
-        bias_scale_ =
-            std::max(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0), mean_norm_ / directions);
-        if (ShiftableLoss<Loss>) bias_scale_ *= task_.tuning.exact_bias_share;
     }
 
     const LinearTask<Loss>& task_;
