@@ -31,6 +31,7 @@ double largest_curvature(const LinearRows<Real>& rows, int steps) {
     for (int step = 0; step < steps; ++step) {
         const double length = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
         if (!(length > 0.0)) return 0.0;
+        for (double& v : direction) v /= length;  // of any size: it must not overflow
         next.assign(direction.size(), 0.0);
         for (Index i = 0; i < rows.size(); ++i) {
             double product = 0.0;
@@ -38,10 +39,9 @@ double largest_curvature(const LinearRows<Real>& rows, int steps) {
             for_row(i, [&](Index f, double v) { next[f] += v * product; });
         }
         std::swap(direction, next);
-        const double grown = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
-        curvature = grown / length / static_cast<double>(rows.size());
+        curvature = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
     }
-    return curvature;
+    return curvature / static_cast<double>(std::max<Index>(1, rows.size()));
 }
 
 /// The sequential dual method, with Newton steps at the end where they are possible, for one linear machine.
