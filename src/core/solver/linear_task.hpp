@@ -44,12 +44,15 @@ struct LinearSettings {
     /// But for a start not less than this share of the gap that is asked for: the rest is for what is left of the sums.
     double last_share = 0.7;
     /// Its weight at first, as a share of the largest eigenvalue of X'X / n, for which the power method takes so many
-    /// steps. (Seconds with 0.1, 0.3, 1 and 3: reuters8 0.23, 0.15, 0.25, 0.67; dna 0.89, 0.21, 0.13, 0.14. Loops for
-    /// made word counts with 0.2, 0.3, 0.5 and 1: 108, 170, 280 and more than 300.)
-    double bias_share = 0.15;
+    /// steps. (Seconds with 0.1, 0.3, 1 and 3: reuters8 0.23, 0.15, 0.25, 0.67; dna 0.89, 0.21, 0.13, 0.14. One against
+    /// all on made word counts, loops with 0.15, 0.3, 0.5 and 1: 89, 170, 280 and more than 300.)
+    double bias_share = 0.3;
     int curvature_steps = 3;
-    /// It grows while a step leaves half of the sums, up to about that eigenvalue; beyond that only while they do not
-    /// change, within a hundredth.
+    /// But half of it where the best bias is computed for the weights: it need not come from the sums, and a smaller
+    /// weight is easier on the inner problems.
+    double exact_bias_share = 0.5;
+    /// It grows while a step leaves half of the sums, up to about twice that eigenvalue; beyond that only while they do
+    /// not change, within a hundredth.
     MultiplierSettings multipliers{
         .max_steps = -1, .slow = {0.5}, .growth = 2.0, .most_weight = 7.0, .stuck = {1.0 / 1.01, 1.0 / 0.99}};
     /// Where the violation counts: the share of the gap that is asked for next, and the least.

@@ -131,6 +131,7 @@ class LinearSolver {
         for (Index i = 0; i < rows_.size(); ++i) mean_norm_ += rows_.norm(i) / static_cast<double>(rows_.size());
         const double stiffest = largest_curvature(rows_, task_.tuning.curvature_steps);
         bias_scale_ = stiffest > 0.0 ? task_.tuning.bias_share * stiffest : 1.0;
+        if constexpr (ShiftableLoss<Loss>) bias_scale_ *= task_.tuning.exact_bias_share;
         if (!(mean_norm_ > 0.0)) mean_norm_ = 1.0;
     }
 
