@@ -33,14 +33,6 @@ struct LinearRows<Real>::Source {
 };
 
 template <class Real>
-bool LinearRows<Real>::is_dense(const Source& source, Index features) {
-    const Index look = std::min(kLook, static_cast<Index>(std::ssize(source.order)));
-    Index count = 0;
-    for (Index i = 0; i < look; ++i) count += entries_of(source.data, source.order[i]);
-    return static_cast<double>(count) > kDense * static_cast<double>(look * features);
-}
-
-template <class Real>
 LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers,
                              std::span<const double> shift)
     : starts_(order.size() + 1, 0), norms_(order.size(), 0.0), original_(features_of(data)) {
@@ -57,7 +49,7 @@ LinearRows<Real>::LinearRows(const DataView& data, std::span<const Index> order,
 template <class Real>
 void LinearRows<Real>::plan(const Source& source, const Workers& workers) {
     const Index features = std::ssize(original_), n = std::ssize(source.order);
-    if (!source.shift.empty() || is_dense(source, features)) {
+    if (!source.shift.empty() || share_of_entries(source.data, source.order, features, kLook) > kDense) {
         for (Index i = 0; i <= n; ++i) starts_[i] = i * features;
         return;
     }
@@ -66,7 +58,11 @@ void LinearRows<Real>::plan(const Source& source, const Workers& workers) {
     });
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
     std::vector<Index> occurrences(features, 0);
-    for (Index i = 0; i < n; ++i) for_entries(source.data, source.order[i], [&](Index f, double) { ++occurrences[f]; });
+    Workers{.control = workers.control}.for_parts(n, [&](Range part) {
+        for (Index i = part.begin; i < part.end; ++i) {
+            for_entries(source.data, source.order[i], [&](Index f, double) { ++occurrences[f]; });
+        }
+    });
     std::ranges::stable_sort(original_, [&](Index a, Index b) { return occurrences[a] > occurrences[b]; });
     columns_ = Buffer<std::uint32_t>(std::max<Index>(1, starts_[n]));
 }

@@ -66,7 +66,6 @@ class LinearRows {
     }
     struct Source;
     /// Find out whether the rows are dense, and where each begins; if not, number the features.
-    [[nodiscard]] static bool is_dense(const Source& source, Index features);
     void plan(const Source& source, const Workers& workers);
     void read(const Source& source, Range part, std::span<const std::uint32_t> place);
     void read_dense(const Source& source, Index i);

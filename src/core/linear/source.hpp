@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -55,7 +56,16 @@ void for_entries(const DataView& data, Index row, Each&& each) {
     return count;
 }
 
-/// Their squares, in sums that do not wait for each other.
+/// The share of entries that are not zero, in the first rows of an order.
+[[nodiscard]] inline double share_of_entries(const DataView& data, std::span<const Index> order, Index features,
+                                             Index most_rows) {
+    const Index rows = std::min(most_rows, static_cast<Index>(std::ssize(order)));
+    Index count = 0;
+    for (Index i = 0; i < rows; ++i) count += entries_of(data, order[i]);
+    return static_cast<double>(count) / static_cast<double>(std::max<Index>(1, rows * features));
+}
+
+/// Squares, in sums that do not wait for each other.
 template <class T>
 [[nodiscard]] double sum_of_squares(const T* x, Index count) {
     constexpr Index lanes = 8;

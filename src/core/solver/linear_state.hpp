@@ -45,26 +45,40 @@ struct PrimalPoint {
     std::vector<double> bias;
 };
 
-/// The caller's dense rows in double, one at a time.
+/// The caller's rows in double, zeros included, one at a time.
 class DenseRows {
   public:
-    explicit DenseRows(const DenseView& view) : view_(view), values_(view.features) {}
+    /// Whether rows are best read in this way: few classes, whose vectors of weights cost no more for a zero than to
+    /// skip it. What the values are decides, not what holds them: sums are rounded in the same way for both.
+    [[nodiscard]] static bool suits(const LinearData& problem) {
+        constexpr Index look = 1 << 10;
+        constexpr double least_share = 1.0 / 8.0;
+        return problem.classes <= Weights<double>::kFew &&
+               share_of_entries(problem.data, problem.order, features_of(problem.data), look) > least_share;
+    }
+
+    explicit DenseRows(const DataView& data) : data_(data), values_(features_of(data)) {}
 
     /// Row `order[i]`; those that follow are announced.
     [[nodiscard]] Row<double> at(std::span<const Index> order, Index i) {
-        if (i + kRowsAhead < std::ssize(order)) fetch_row(view_, order[i + kRowsAhead]);
-        const Index row = order[i];
-        std::visit(
-            [&](const auto& from) {
-                const auto* x = from.data() + row * view_.features;
-                for (Index f = 0; f < view_.features; ++f) values_[f] = static_cast<double>(x[f]);
-            },
-            view_.values);
-        return {values_.data(), nullptr, view_.features};
+        const Index features = std::ssize(values_);
+        if (const auto* dense = std::get_if<DenseView>(&data_)) {
+            if (i + kRowsAhead < std::ssize(order)) fetch_row(*dense, order[i + kRowsAhead]);
+            std::visit(
+                [&](const auto& from) {
+                    const auto* x = from.data() + order[i] * features;
+                    for (Index f = 0; f < features; ++f) values_[f] = static_cast<double>(x[f]);
+                },
+                dense->values);
+        } else {
+            std::ranges::fill(values_, 0.0);
+            for_entries(data_, order[i], [&](Index f, double v) { values_[f] = v; });
+        }
+        return {values_.data(), nullptr, features};
     }
 
   private:
-    const DenseView& view_;
+    const DataView& data_;
     std::vector<double> values_;
 };
 
@@ -91,17 +105,17 @@ inline void add_rows(const LinearData& problem, const Coefficients& coefficients
 inline constexpr Index kSumParts = 16;
 
 /// The same of dense rows, in parts that are always cut in the same way.
-inline void add_dense_rows(const LinearData& problem, const DenseView& view, const Coefficients& coefficients,
-                           LinearState& state, const Workers& workers) {
-    const Index k = problem.classes, n = coefficients.rows();
+inline void add_dense_rows(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
+                           const Workers& workers) {
+    const Index k = problem.classes, n = coefficients.rows(), features = features_of(problem.data);
     std::vector<Weights<double>> weights;
-    for (Index p = 0; p < kSumParts; ++p) weights.emplace_back(view.features, k);
+    for (Index p = 0; p < kSumParts; ++p) weights.emplace_back(features, k);
     std::vector<std::vector<double>> sums(kSumParts, std::vector<double>(weights[0].width(), 0.0));
     workers.for_parts(
         kSumParts,
         [&](Range part) {
             const Index p = part.begin;
-            DenseRows rows(view);
+            DenseRows rows(problem.data);
             std::vector<double> by(sums[p].size());
             for (Index i = n * p / kSumParts; i < n * (p + 1) / kSumParts; ++i) {
                 if (i % Workers::kPart == 0 && workers.control != nullptr) workers.control->throw_if_abandoned();
@@ -115,7 +129,7 @@ inline void add_dense_rows(const LinearData& problem, const DenseView& view, con
         1);
     for (Index p = 0; p < kSumParts; ++p) {
         for (Index m = 0; m < k; ++m) state.sums[m] += sums[p][m];
-        for (Index f = 0; f < view.features; ++f) {
+        for (Index f = 0; f < features; ++f) {
             for (Index m = 0; m < k; ++m) state.weights[f * k + m] += weights[p].row(f)[m];
         }
     }
@@ -127,10 +141,9 @@ inline void sum_up(const LinearData& problem, const Coefficients& coefficients, 
     const Index k = problem.classes;
     state.weights.assign(features_of(problem.data) * k, 0.0);
     state.sums.assign(k, 0.0);
-    const auto* dense = std::get_if<DenseView>(&problem.data);
     // Parts for many examples, beside which their sums are small.
-    if (dense != nullptr && k <= Weights<double>::kFew && coefficients.rows() >= kSumParts * k) {
-        add_dense_rows(problem, *dense, coefficients, state, workers);
+    if (coefficients.rows() >= kSumParts * k && DenseRows::suits(problem)) {
+        add_dense_rows(problem, coefficients, state, workers);
     } else {
         add_rows(problem, coefficients, state, workers);
     }
@@ -157,11 +170,10 @@ void snap_to_limits(const Loss& loss, const Example& example, std::span<double> 
 class StateScores {
   public:
     StateScores(const LinearData& problem, const LinearState& state) : problem_(problem), state_(state) {
-        const auto* dense = std::get_if<DenseView>(&problem.data);
-        if (dense == nullptr || problem.classes > Weights<double>::kFew) return;
-        dense_ = dense;
-        weights_.emplace(dense->features, problem.classes);
-        for (Index f = 0; f < dense->features; ++f) {
+        if (!DenseRows::suits(problem)) return;
+        const Index features = features_of(problem.data);
+        weights_.emplace(features, problem.classes);
+        for (Index f = 0; f < features; ++f) {
             std::copy_n(state.weights.begin() + f * problem.classes, problem.classes, weights_->row(f));
         }
     }
@@ -174,7 +186,7 @@ class StateScores {
     [[nodiscard]] Room room() const {
         Room room;
         if (weights_) {
-            room.rows.emplace(*dense_);
+            room.rows.emplace(problem_.data);
             room.products.resize(weights_->width());
         }
         return room;
@@ -195,8 +207,7 @@ class StateScores {
   private:
     const LinearData& problem_;
     const LinearState& state_;
-    const DenseView* dense_ = nullptr;
-    std::optional<Weights<double>> weights_;  // of dense rows: padded, for the loops over vectors
+    std::optional<Weights<double>> weights_;  // of `DenseRows`: padded, for the loops over vectors
 };
 
 template <RowLoss Loss>

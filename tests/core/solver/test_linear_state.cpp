@@ -150,6 +150,20 @@ TEST(linear_states_do_not_depend_on_the_threads) {
     });
 }
 
+TEST(linear_states_do_not_depend_on_what_holds_the_rows) {
+    Random random(354);
+    for (const double density : {0.05, 0.3, 1.0}) {
+        const LinearProblem problem(4, 70, 8, density, 355);
+        fixtures::for_row_losses([&](const auto& loss) {
+            const auto point = fixtures::coefficients_of(fixtures::feasible_rows(loss, problem, random), 4);
+            std::vector<LinearState> states;
+            for_views(problem,
+                      [&](const LinearData& data) { states.push_back(evaluate(loss, data, point, 1.0, {}, {})); });
+            CHECK(same(states[0], states[1]));
+        });
+    }
+}
+
 TEST(states_of_nothing_have_no_gap) {
     const LinearProblem problem(3, 20, 4, 1.0, 347);
     const std::vector<double> nothing(20, 0.0);
