@@ -172,7 +172,8 @@ class ProximalNewton {
     /// A free bias takes over what the weights of its feature have become.
     void move_bias();
     template <class Each>
-    void for_coefficients(Share& share, Range tile, Each&& each);
+    void for_coefficients(Share& share, Range tile, double part, Each&& each);
+    [[nodiscard]] double worthy_part() const;
     [[nodiscard]] double primal_of(const Answer& now) const;
     void keep_best();
     [[nodiscard]] PrimalPoint point_of(const Vector& weights, const Vector& shift) const;

@@ -253,30 +253,38 @@ Status ProximalNewton<Loss, Real>::run(double gap, Index max_visits) {
 }
 
 /// The rows of some neighbours, feasible but for rounding and for what a sample's examples stand for: what they answer
-/// if that was certified, else where they start from, or nothing.
+/// if that was certified, else a part of where they start from, or nothing.
 template <NewtonLoss Loss, class Real>
 template <class Each>
-void ProximalNewton<Loss, Real>::for_coefficients(Share& share, Range tile, Each&& each) {
+void ProximalNewton<Loss, Real>::for_coefficients(Share& share, Range tile, double part, Each&& each) {
     Vector row(classes_);
     if (certified_) (void)respond(share, tile);
     for (Index i = tile.begin; i < tile.end; ++i) {
         const Real* from = certified_ ? share.answers.data() + (i - tile.begin) * width_ : centre_.data() + i * width_;
-        for (Index m = 0; m < classes_; ++m) row[m] = static_cast<double>(from[m]) / scale_;
+        for (Index m = 0; m < classes_; ++m) row[m] = part * static_cast<double>(from[m]) / scale_;
         loss_.make_feasible({labels_[i], cost_bounds_[i]}, row);
         each(i, row);
     }
+}
+
+/// On the way from the middle a point of the dual may be worth less than none: then the part of it that is worth most.
+template <NewtonLoss Loss, class Real>
+double ProximalNewton<Loss, Real>::worthy_part() const {
+    const double square = proximal_newton::dot(base_, base_) / scale_;
+    return 0.5 * square + base_linear_ > 0.0 ? std::clamp(-base_linear_ / square, 0.0, 1.0) : 1.0;
 }
 
 /// Each part keeps what it finds until the places of all are known.
 template <NewtonLoss Loss, class Real>
 Coefficients ProximalNewton<Loss, Real>::coefficients() {
     const Index known = certified_ ? active_ : centred_;
+    const double part = certified_ ? 1.0 : worthy_part();
     std::vector<std::int32_t> counts(rows_.size(), 0);
     std::vector<std::vector<Coefficients::Entry>> found(kParts);
     load(weights_, true);
     in_parts(known, true, [&](Share& share, Range tile) {
         auto& entries = found[&share - shares_.data()];
-        for_coefficients(share, tile, [&](Index i, const Vector& row) {
+        for_coefficients(share, tile, part, [&](Index i, const Vector& row) {
             const std::size_t before = entries.size();
             for (Index m = 0; m < classes_; ++m) {
                 if (row[m] != 0.0) entries.push_back({static_cast<std::int32_t>(m), row[m]});

@@ -201,6 +201,18 @@ TEST(a_stop_in_a_sample_leaves_points_of_all_examples) {
     CHECK(setup.solver.visits() < problem.size());
 }
 
+TEST(no_stop_leaves_a_point_that_is_worth_less_than_nothing) {
+    const LinearProblem problem(3, 4000, 6, 1.0, 17);
+    fixtures::for_row_losses([&](const auto& loss) {
+        for (const Index visits : {1, 1500, 3000, 6000, 12000, 24000}) {
+            Setup<std::decay_t<decltype(loss)>, double> setup(loss, problem, 1.0);
+            (void)setup.solver.grow(1e-9, visits);
+            setup.check_feasible();
+            CHECK(setup.dual() >= 0.0);
+        }
+    });
+}
+
 TEST(newton_steps_are_for_few_features_and_many_examples) {
     const auto suits = [](Index examples, Index features, Index classes) {
         fixtures::Matrix x(examples, features);
