@@ -17,6 +17,7 @@ void ProximalNewton<Loss, Real>::in_parts(Index count, bool thorough, Work&& wor
         std::fill_n(share.recent.row(0), rows_.features() * width_, Real(0));
         const Index end = count * (p + 1) / kParts;
         for (Index first = count * p / kParts; first < end && (thorough || !stopped()); first += Tile::kMost) {
+            control_.throw_if_abandoned();
             work(share, Range{first, std::min(end, first + Tile::kMost)});
         }
         flush(share);

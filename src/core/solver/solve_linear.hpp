@@ -16,7 +16,7 @@ namespace polymargin {
 
 /// The largest eigenvalue of `X'X / n`, nearly, by steps of the power method from the longest row.
 template <class Real>
-double largest_curvature(const LinearRows<Real>& rows, int steps) {
+double largest_curvature(const LinearRows<Real>& rows, int steps, const Control& control) {
     std::vector<double> direction(rows.features(), 0.0), next;
     const auto for_row = [&](Index i, auto&& visit) {
         const Row<Real> x = rows.row(i);
@@ -33,11 +33,13 @@ double largest_curvature(const LinearRows<Real>& rows, int steps) {
         if (!(length > 0.0)) return 0.0;
         for (double& v : direction) v /= length;  // of any size: it must not overflow
         next.assign(direction.size(), 0.0);
-        for (Index i = 0; i < rows.size(); ++i) {
-            double product = 0.0;
-            for_row(i, [&](Index f, double v) { product += v * direction[f]; });
-            for_row(i, [&](Index f, double v) { next[f] += v * product; });
-        }
+        Workers{.control = &control}.for_parts(rows.size(), [&](Range part) {
+            for (Index i = part.begin; i < part.end; ++i) {
+                double product = 0.0;
+                for_row(i, [&](Index f, double v) { product += v * direction[f]; });
+                for_row(i, [&](Index f, double v) { next[f] += v * product; });
+            }
+        });
         std::swap(direction, next);
         curvature = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
     }
@@ -129,7 +131,7 @@ class LinearSolver {
     void find_norms() {
         if (!free_ || tools_.control.stop_requested()) return;  // rows may not have been read
         for (Index i = 0; i < rows_.size(); ++i) mean_norm_ += rows_.norm(i) / static_cast<double>(rows_.size());
-        const double stiffest = largest_curvature(rows_, task_.tuning.curvature_steps);
+        const double stiffest = largest_curvature(rows_, task_.tuning.curvature_steps, tools_.control);
         bias_scale_ = stiffest > 0.0 ? task_.tuning.bias_share * stiffest : 1.0;
         if constexpr (ShiftableLoss<Loss>) bias_scale_ *= task_.tuning.exact_bias_share;
         if (!(mean_norm_ > 0.0)) mean_norm_ = 1.0;
