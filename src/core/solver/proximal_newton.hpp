@@ -217,6 +217,7 @@ class ProximalNewton {
     /// The part of it that the inner problem has left.
     [[nodiscard]] double unsolved() const;
     [[nodiscard]] bool stopped() const { return control_.stop_requested(); }
+    [[nodiscard]] bool spent_all() const { return max_visits_ >= 0 && visits_ >= max_visits_; }
 
     const Loss& loss_;
     std::span<const Index> labels_;

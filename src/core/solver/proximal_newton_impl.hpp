@@ -140,11 +140,12 @@ auto ProximalNewton<Loss, Real>::solve_inner(double gap) -> Inner {
         const double open = gap_of(now_), smooth = smoothed();
         control_.report({.done = 0, .total = 1, .iterations = visits_, .gap = open});
         if (open <= gap) return Inner::certified;
-        if (max_visits_ >= 0 && visits_ >= max_visits_) return Inner::stopped;
+        if (spent_all()) return Inner::stopped;
         bool solved = unsolved() <= inner_share_ * smooth;
         if (!solved) {
             const int most = middle_ ? settings_.most_middle_steps : settings_.most_steps;
             if (steps_ == most || !find_direction()) return Inner::slow;
+            if (spent_all()) return Inner::stopped;  // with half a direction
             // Of a sample the weights count, which are near long before the two points meet.
             solved = active_ < rows_.size() && promised() <= settings_.sample_promise * primal_of(now_);
             if (solved && smooth <= gap) return Inner::certified;

@@ -101,7 +101,7 @@ bool ProximalNewton<Loss, Real>::find_direction() {
     const double wanted = settings_.residual * settings_.residual * size;
     const Index most = std::clamp(active_ / std::max<Index>(1, std::ssize(hessian.curved)), settings_.least_products,
                                   settings_.most_products);
-    for (Index t = 0; t < most && !stopped(); ++t) {
+    for (Index t = 0; t < most && !stopped() && !spent_all(); ++t) {
         multiply(hessian, along, product);
         spent_ += work;
         const double length = size / dot(along, product);
