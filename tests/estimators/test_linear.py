@@ -284,7 +284,8 @@ def test_an_interrupt_ends_a_fit_and_leaves_the_machine_as_it_was(Machine, bias)
     rng = np.random.default_rng(0)
     machine = sequential(Machine, bias=bias).fit(rng.normal(size=(60, 10)), np.arange(60) % 3)
     machine.set_params(C=1e6, tol=1e-14, time_limit=20.0)
-    X, y = rng.normal(size=(40_000, 10)), rng.integers(0, 3, 40_000)
+    y = rng.integers(0, 3, 200_000)  # classes that overlap: without any difference no weights are the best
+    X = rng.normal(size=(200_000, 10)) + 0.5 * rng.normal(size=(3, 10))[y]
     before = dict(vars(machine))
 
     def interrupt(number, frame):
