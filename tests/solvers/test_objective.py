@@ -78,6 +78,41 @@ def test_the_bound_holds_wherever_it_is_computed(loss, free_bias):
         assert objective.bound(best.point) == pytest.approx(best.primal, rel=1e-9)
 
 
+def on_a_triangle(container=np.asarray, n=700, r=600, threads=1):
+    """An objective whose first rows have few features, in several blocks, and a point."""
+    rng = np.random.default_rng(0)
+    Z, y = np.tril(rng.normal(size=(n, r))) / np.sqrt(r), rng.integers(3, size=n)
+    with row_blocks(threads) as blocks:
+        objective = Objective(container(Z), y, rng.uniform(0.5, 2.0, n), SoftmaxLoss(1.0), np.eye(3), True, blocks)
+    return objective, rng.normal(size=objective.size)
+
+
+def test_the_zeros_of_a_triangular_basis_change_nothing():
+    (triangular, point), (plain, _) = on_a_triangle(), on_a_triangle(sparse.csr_matrix)
+    value, gradient = plain.value_and_gradient(point)
+    assert triangular.value_and_gradient(point)[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(triangular.value_and_gradient(point)[1], gradient, atol=1e-12 * np.abs(gradient).max())
+    product = plain.hessian_product(point, gradient)
+    np.testing.assert_allclose(triangular.hessian_product(point, gradient), product, atol=1e-12 * np.abs(product).max())
+
+
+def test_the_preconditioner_is_the_inverse_of_a_hessian_with_one_curvature():
+    objective, point = on_a_triangle()
+    h, (V, b) = objective.mean_curvature(point), objective.split(point)
+    beta = 1.0  # of the identity
+    expected = np.linalg.solve(np.eye(600) + beta * objective.Z.T @ (h[:, None] * objective.Z), V)
+    found = objective.preconditioner(point, lambda: True)(point)
+    np.testing.assert_allclose(objective.split(found)[0], expected, atol=1e-10)
+    np.testing.assert_allclose(objective.split(found)[1], b / h.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("asked", [0, 1, 3])
+def test_the_preconditioner_ends_when_it_is_told_to(asked):
+    objective, point = on_a_triangle()
+    answers = iter([True] * asked + [False] * 100)
+    assert objective.preconditioner(point, lambda: next(answers)) is None
+
+
 def test_without_a_bias_the_bound_is_half_the_squared_gradient_below():
     objective = make(SoftmaxLoss(1.0), free_bias=False)
     point = np.random.default_rng(0).normal(size=objective.size)

@@ -30,8 +30,10 @@ class NewtonSettings:
 
     softer_share: float = 0.1  # of the gap, that the minimisation of a softer loss may leave
     # A direction is good enough when what is left of the gradient is this share of it, or its square root if that is
-    # less; a step, when it wins a share of what the gradient promises.
+    # less, and need not be better than this share of what ends the search; a step, when it wins a share of what the
+    # gradient promises.
     rough: float = 0.5
+    enough_share: float = 0.3
     sufficient: float = 1e-4
     halvings: int = 40
     direction_steps: int = 2000
@@ -66,9 +68,10 @@ class TruncatedNewton:
         objective: Objective,
         value_and_gradient: Callable[[Floats], tuple[float, Floats]],
         hessian_product: Callable[[Floats, Floats], Floats],
+        go_on: Callable[[], bool],
         settings: NewtonSettings,
     ) -> None:
-        self._objective, self._settings = objective, settings
+        self._objective, self._settings, self._go_on = objective, settings, go_on
         self._value_and_gradient, self._hessian_product = value_and_gradient, hessian_product
         self._preconditioner: Callable[[Floats], Floats] | None = None
         self._products = 0  # since the preconditioner was made
@@ -81,11 +84,11 @@ class TruncatedNewton:
             return np.inf  # sparse features are many
         return max(1.0, (2.0 * n * r * r + r**3 / 3.0) / (self._settings.product_price * 4.0 * n * r * q))
 
-    def step(self, point: Floats) -> Floats | None:
-        """Return the next point, None if none is better."""
+    def step(self, point: Floats, enough: float) -> Floats | None:
+        """Return the next point, None if none is better; a gradient whose norm is ``enough`` is as good as none."""
         settings = self._settings
         value, gradient = self._value_and_gradient(point)
-        direction = self._direction(point, gradient)
+        direction = self._direction(point, gradient, enough)
         slope, length = float(gradient @ direction), 1.0
         if not -slope > np.finfo(float).eps * abs(value):
             return None  # no value could tell a better point: it would go on for ever
@@ -96,14 +99,15 @@ class TruncatedNewton:
             length /= 2.0
         return None
 
-    def _direction(self, point: Floats, gradient: Floats) -> Floats:
+    def _direction(self, point: Floats, gradient: Floats, enough: float) -> Floats:
         """Minimise the quadratic model roughly; stop where it is not convex."""
         settings = self._settings
         if self._products >= self._affordable:
-            self._preconditioner, self._products = self._objective.preconditioner(point), 0
+            self._preconditioner, self._products = self._objective.preconditioner(point, self._go_on), 0
         precondition = self._preconditioner or np.copy
         norm = float(np.linalg.norm(gradient))
         wanted = norm * min(settings.rough, np.sqrt(norm / max(1.0, float(np.linalg.norm(point)))))
+        wanted = max(wanted, min(settings.rough * norm, settings.enough_share * enough))
         direction, residual = np.zeros_like(gradient), -gradient
         scaled = precondition(residual)
         search, product = scaled.copy(), float(residual @ scaled)
@@ -156,6 +160,11 @@ class _Search:
         """The relative gap."""
         return relative_gap(self.primal, self.dual)
 
+    @property
+    def _enough(self) -> float:
+        """The norm of a gradient from which the bound is as near as wanted, see :meth:`Objective.distance_to_bound`."""
+        return float(np.sqrt(2.0 * self.tolerance * abs(self.primal)))
+
     def check(self, outcome: Callable[[], NewtonResult] | None = None) -> None:
         """Raise when time is up, or the search is to be stopped."""
         if time.perf_counter() > self._deadline:
@@ -207,6 +216,10 @@ class _Search:
             self.check()
             return softer.hessian_product(point, direction)
 
+        def go_on() -> bool:
+            self.check()
+            return True
+
         def step(point: Floats) -> bool:
             self.iterations += 1
             if self.visit(point, *softer.value_and_gradient(point), softer):
@@ -220,9 +233,9 @@ class _Search:
             return
         if self.iterations >= self._max_iterations:
             self._stop("max_iter")
-        newton = TruncatedNewton(softer, value_and_gradient, hessian_product, self._settings)
+        newton = TruncatedNewton(softer, value_and_gradient, hessian_product, go_on, self._settings)
         point = self.point
-        while (following := newton.step(point)) is not None:
+        while (following := newton.step(point, self._enough)) is not None:
             point = following
             if step(point):
                 return

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_solve
+from scipy.linalg import bandwidth, cho_solve
 
 from polymargin.solvers.primal_losses import PrimalLoss
 from polymargin.support.blocks import RowBlocks
 from polymargin.support.factorisation import factorise
 from polymargin.support.numeric import Floats, Ints
 
+_BLOCK_NUMBERS = 2**20  # of a block of features: a part of the cache
+_CALL_NUMBERS = 2**30  # multiplications of a call that nobody can interrupt: some hundredths of a second
 Part = tuple[float, Floats, Floats]  # of a block of rows: a value, the pullback Z'GB, and the column sums of G
 
 
@@ -76,6 +78,9 @@ class Objective:
         self._n_weights: int = Z.shape[1] * factor.shape[1]
         self._blocks = blocks
         self._last: tuple[Floats, float, Floats] | None = None  # a point with its value and gradient
+        # In a triangular basis the first rows have few features.
+        self._upper: int | None = None if sp.issparse(Z) else int(bandwidth(Z)[1])
+        self._step = _block_rows(Z)
         self._curvature: dict[int, Any] = {}  # of each block, by its first row
         self._totals = np.bincount(labels, weights=costs, minlength=self.n_classes).astype(np.float64)
         self._class_sums: Floats | None = None
@@ -115,18 +120,28 @@ class Objective:
         def slopes(block: slice) -> Floats:
             return self.loss.evaluate(self._product(V, b, block), self.labels[block]).slopes * self.costs[block, None]
 
-        G = np.concatenate(list(self._blocks.map(slopes, len(self.labels))))
+        G = np.concatenate(list(self._blocks.map(slopes, len(self.labels), self._step)))
         return -G @ self.factor @ self.factor.T
 
     def _product(self, V: Floats, b: Floats, block: slice) -> Floats:
-        return np.asarray(self.Z[block] @ (V @ self.factor.T)) + b
+        weights = V @ self.factor.T
+        if self._upper is None:
+            return np.asarray(self.Z[block] @ weights) + b
+        used = block.stop + self._upper
+        scores: Floats = self.Z[block, :used] @ weights[:used] + b
+        return scores
 
     def _transposed(self, G: Floats, block: slice) -> Floats:
-        return np.asarray(self.Z[block].T @ (G @ self.factor))
+        if self._upper is None:
+            return np.asarray(self.Z[block].T @ (G @ self.factor))
+        used = block.stop + self._upper
+        pullback = np.zeros(self.shape)
+        pullback[:used] = self.Z[block, :used].T @ (G @ self.factor)
+        return pullback
 
     def _sum(self, function: Callable[[slice], Part]) -> Part:
         """Add up what a function returns for the blocks, in their order."""
-        parts = iter(self._blocks.map(function, len(self.labels)))
+        parts = iter(self._blocks.map(function, len(self.labels), self._step))
         value, pullback, sums = next(parts)
         for part in parts:
             value += part[0]
@@ -169,7 +184,7 @@ class Objective:
         """Return, for each example, its cost times the mean second derivative of its loss in the scores."""
         self.value_and_gradient(point)  # leaves the curvature there
         parts = []
-        for block in self._blocks.map(lambda block: block, len(self.labels)):
+        for block in self._blocks.map(lambda block: block, len(self.labels), self._step):
             labels, total = self.labels[block], np.zeros(block.stop - block.start)
             for c in range(self.n_classes):
                 direction = np.zeros((len(labels), self.n_classes))
@@ -179,32 +194,35 @@ class Objective:
             parts.append(self.costs[block] * total / (self.n_classes - self.loss.relative))
         return np.concatenate(parts)
 
-    def preconditioner(self, point: Floats) -> Callable[[Floats], Floats]:
+    def preconditioner(self, point: Floats, go_on: Callable[[], bool]) -> Callable[[Floats], Floats] | None:
         r"""Return an approximate inverse of the Hessian: that of a loss with one curvature for all classes.
 
         .. math:: (I + \beta Z' \mathrm{diag}(h) Z)^{-1}
 
         for the weights of every class, :math:`\beta` the mean square of a row of B and h the mean curvature, and
-        :math:`1 / \sum_i h_i` for b.
+        :math:`1 / \sum_i h_i` for b. None if ``go_on`` says no.
         """
         h = np.maximum(self.mean_curvature(point), 0.0)  # a loss need not be convex
         beta = float(np.sum(self.factor**2)) / self.factor.shape[1]
-        M = np.zeros((self.shape[0],) * 2)
+        M = np.eye(self.shape[0])
 
-        def add(block: slice) -> Floats:
-            rooted = self.Z[block] * np.sqrt(beta * h[block])[:, None]
-            part: Floats = rooted.T @ rooted
-            return part
+        def fill(strip: slice) -> None:
+            first = max(0, strip.start - (self._upper or 0))  # above, a triangular basis has nothing
+            weighted = self.Z[first:, strip] * (beta * h[first:])[:, None]
+            M[strip, : strip.stop] += weighted.T @ self.Z[first:, : strip.stop]
 
-        for part in self._blocks.map(add, len(self.labels)):
-            M += part
-        M[np.diag_indices_from(M)] += 1.0
-        factorise(M, 1)
+        width = int(np.clip(_CALL_NUMBERS // self.Z.size, 32, 256))
+        for _ in self._blocks.map(fill, len(M), width):
+            if not go_on():
+                return None
+        if not factorise(M, self._blocks.threads, go_on):
+            return None
         inverse_sum = 1.0 / max(float(h.sum()), np.finfo(float).tiny)
 
         def solve(direction: Floats) -> Floats:
             V, b = self.split(direction)
-            return self.join(cho_solve((M, True), V, check_finite=False), b * inverse_sum)
+            # the transpose is LAPACK's order: no copy
+            return self.join(cho_solve((M.T, False), V, check_finite=False), b * inverse_sum)
 
         return solve
 
@@ -244,6 +262,11 @@ class Objective:
             product = self.Z.T @ shares
             self._class_sums = product.toarray() if sp.issparse(product) else np.asarray(product)
         return self._class_sums @ F @ self.factor
+
+
+def _block_rows(Z: Any) -> int:
+    """Return how many rows make a block: enough for BLAS, and where they are long, blocks for several threads."""
+    return int(np.clip(_BLOCK_NUMBERS // max(1, Z.shape[1]), 256, 2048)) if isinstance(Z, np.ndarray) else 2048
 
 
 def class_factor(kernel: Any, n_classes: int) -> Floats:
