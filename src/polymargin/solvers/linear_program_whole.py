@@ -32,7 +32,8 @@ class WholeProgramSettings:
     gap_share: float = 0.02
     # Coefficients below a share of their mean are left out, the first share for which the primal objective loses no
     # more than so many times the gap, if they are the least share of all. (Where C is 10^4 margins changed by up to 10
-    # without this condition, and the equations could not be fulfilled any more.)
+    # without this condition, and the equations could not be fulfilled any more. On 2,250 noisy rows with C = 100, 0.1
+    # times keep all coefficients in 7.7 s, 3 times 1,955 in 7.0, 30 times 949 in 5.6; with C = 10^4 none leave.)
     idle_shares: tuple[float, ...] = (3e-3, 3e-4)
     idle_loss: float = 30.0
     idle_least: float = 0.05
