@@ -19,10 +19,11 @@ struct GapSettings {
     double finer = 0.1;     ///< the violation that is allowed next, while the gap is larger than it should be
     double finest = 1e-10;  ///< below it is rounding
     /// A fit that stops on its violation goes on for a while if the gap is larger than this: for this share of the
-    /// steps that it took, and a few more.
+    /// steps that it took, and a few more, which cost about what so many kernel rows do for each example.
     double open = 1e-2;
     double more_steps = 0.25;
     double few_steps = 1000.0;
+    double few_for_example = 3.0;
 };
 
 /// The next violation to ask for when one that is met is not small enough.

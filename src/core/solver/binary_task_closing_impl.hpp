@@ -47,7 +47,8 @@ bool BinaryTask<Real>::closes_gap() {
             polish_solution(*settings_.finish, static_cast<Index>(std::cbrt(steps)), settings_.polishing.most);
         closing_ = true;
         met_ = state_;
-        const double more = closing.more_steps * static_cast<double>(iterations_) + closing.few_steps;
+        const double few = std::max(closing.few_steps, closing.few_for_example * static_cast<double>(problem_.size()));
+        const double more = closing.more_steps * static_cast<double>(iterations_) + few;
         const Index enough = iterations_ + static_cast<Index>(more);
         iteration_limit_ = iteration_limit_ < 0 ? enough : std::min(enough, iteration_limit_);
         violation_ = violation(runs_, state_, cost_bounds_).size();

@@ -44,8 +44,8 @@ struct LinearSettings {
     /// But for a start not less than this share of the gap that is asked for: the rest is for what is left of the sums.
     double last_share = 0.7;
     /// Its weight at first, as a share of the largest eigenvalue of X'X / n, for which the power method takes so many
-    /// steps. (Seconds with 0.1, 0.3, 1 and 3: reuters8 0.23, 0.15, 0.25, 0.67; dna 0.89, 0.21, 0.13, 0.14. One against
-    /// all on made word counts, loops with 0.15, 0.3, 0.5 and 1: 89, 170, 280 and more than 300.)
+    /// steps. (Seconds with 0.1, 0.3, 1 and 3: reuters8 0.23, 0.15, 0.25, 0.67; dna 0.89, 0.21, 0.13, 0.14. One class
+    /// against all on made word counts, loops with 0.15, 0.3, 0.5 and 1: 89, 170, 280 and more than 300.)
     double bias_share = 0.3;
     int curvature_steps = 3;
     /// But half of it where the best bias is computed for the weights: it need not come from the sums, and a smaller

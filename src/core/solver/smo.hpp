@@ -53,9 +53,9 @@ struct SmoResult {
 struct SmoSettings {
     /// Steps for each variable before the first jump: a search of vehicle took 1.36 s with one, 1.46 s with four.
     Index steps_before_jump = 1;
-    /// What steps must have cost before the first jump, as a share of what it costs: steps alone may soon be done. (A
-    /// fit of raw vehicle whose examples are all free: 3 ms instead of 7.)
-    double share_before_jump = 0.25;
+    /// What steps must have cost before the first jump, as a share of what it costs: steps alone may soon be done, and
+    /// if not, they and the jump take at most twice what the jump alone would.
+    double share_before_jump = 1.0;
     int first_jumps = 4, most_jumps = 64;  ///< in a row, each blocked by a bound, at first and at most
     Index step_cost = 4;  ///< of a step for each variable, if a multiplication of a factorisation takes 1
     /// Of a variable that a factor loses or gains, if a new factor takes 1 for each of its variables.
