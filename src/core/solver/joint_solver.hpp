@@ -15,9 +15,10 @@ namespace polymargin {
 
 /// When an interior-point method takes over from a decomposition.
 struct TakeoverSettings {
-    /// What the method is expected to take, in units of n^2 k operations of the decomposition. On 30 problems with 200
-    /// to 1,500 examples, on one thread, it took 70 to 9,600, the middle one 700. (With 600 for the whole, and no
-    /// guess at what is left, the worst course would take 3.6 times as long as the better of both, with this 1.8.)
+    /// What the method is expected to take, in units of n^2 k operations of the decomposition. In 30 cells, which are
+    /// data sets of 200 to 1,500 examples at several C and gamma, on one thread, it took 70 to 9,600, the middle one
+    /// 700. (By their records the worst course would take 3.6 times as long as the better of both with 600 and no guess
+    /// at what is left, 1.8 with this.)
     double expected = 1200.0;
     /// The decomposition has a short time, in operations, or a share of that between these two; and all of it unless
     /// what is left looks like more than so many times as much. (With the lesser share alone it was given up on unequal
