@@ -89,15 +89,16 @@ class SearchWork:
         limit: float | None = None,
         settings: RemainingSettings = RemainingSettings(),
     ) -> None:
-        self.candidates, self.fits = candidates, len(candidates) * folds
-        self.left = np.full(len(candidates), float(folds))
-        self.free = np.zeros(len(candidates))  # of these, those that will probably take no time
+        self.candidates: Sequence[Parameters] = candidates
+        self.fits: int = len(candidates) * folds
+        self.left: Floats = np.full(len(candidates), float(folds))
+        self.free: Floats = np.zeros(len(candidates))  # of these, those that will probably take no time
         self.afterwards = afterwards  # fits of the best candidate when the search is over
-        self.limit = float("inf") if limit is None else limit  # seconds that the search may take
-        self.model = CostModel(candidates, settings.ridge)
+        self.limit: float = float("inf") if limit is None else limit  # seconds that the search may take
+        self.model: CostModel = CostModel(candidates, settings.ridge)
         self.began: float | None = None
-        self.last = 0.0  # when the last fit ended
-        self.longest = 0.0  # time between two ends
+        self.last: float = 0.0  # when the last fit ended
+        self.longest: float = 0.0  # time between two ends
         self.predicted: float | None = None  # by the probes alone, when it began
         self.ended = False
 

@@ -31,7 +31,7 @@ class Constraints:
     def __init__(self, K: Floats, class_starts: Ints) -> None:
         n, k = len(K), len(class_starts) - 1
         starts, ends = class_starts[:-1], class_starts[1:]
-        self.rows = [slice(starts[c], ends[c]) for c in range(k)]
+        self.rows: list[slice] = [slice(starts[c], ends[c]) for c in range(k)]
         self._K, self._labels = K, np.repeat(np.arange(k), np.diff(class_starts))
         self._own = (np.arange(n), self._labels)
         self.pairs: Bools = np.ones((n, k), dtype=bool)
@@ -48,9 +48,10 @@ class Constraints:
 
     def _take(self, columns: Ints, parts: list[Floats]) -> None:
         ends = np.cumsum([part.shape[1] for part in parts])
-        self._parts, self.columns = parts, columns
-        self.size = int(ends[-1])
-        self.groups = [slice(end - part.shape[1], end) for end, part in zip(ends, parts, strict=True)]
+        self._parts = parts
+        self.columns: Ints = columns
+        self.size: int = int(ends[-1])
+        self.groups: list[slice] = [slice(end - part.shape[1], end) for end, part in zip(ends, parts, strict=True)]
         self.intercepts: Ints = ends - 1
         self.coefficients: Ints = np.delete(np.arange(self.size), self.intercepts)
 

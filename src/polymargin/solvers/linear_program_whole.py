@@ -70,7 +70,7 @@ class WholeProgram:
         self._max_iterations = limits.max_iterations
         self._steps = 0
         self._smallest_gap, self._since = np.inf, 0  # steps since the gap was that small
-        self.iterations = iterations  # of both methods
+        self.iterations: int = iterations  # of both methods
 
     def advance(self, target: float, enough: float) -> Status | None:
         """Take one step; return why there is no further one, None if there is."""

@@ -23,7 +23,8 @@ class RowBlocks:
     """Runs a function on one block of rows after the other, several at once if there are threads."""
 
     def __init__(self, pool: ThreadPoolExecutor | None, threads: int = 1) -> None:
-        self._pool, self.threads = pool, threads
+        self._pool = pool
+        self.threads: int = threads
 
     def map(self, function: Callable[[slice], Result], n_rows: int, step: int = _ROWS) -> Iterator[Result]:
         """Return what the function returns for each block, in the order of the rows."""
