@@ -22,6 +22,10 @@ struct BlockSettings {
     Index steps_before_jump = 4;
     /// Jumps may take this share of the work that steps take: so a block takes at most about twice the better of both.
     double jump_share = 1.0;
+    /// That share is made so much smaller when, for the same work, jumps gained less than this part of what steps did;
+    /// and larger again, a little with each block that has none. (Where bounds cut all of them short, as with a simplex
+    /// for each row and overlapping classes, they gained a thousandth and took half of the time.)
+    double jump_worth = 0.03, fewer_jumps = 0.25, more_jumps = 1.25;
     /// Steps for each example after which a part of a face that is too large is solved for: sooner it cost more than it
     /// saved on satimage.
     Index slow_steps = 16;
@@ -86,31 +90,10 @@ class ExampleBlock {
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr,
                 double last_work = std::numeric_limits<double>::infinity()) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
-        Index steps = 0, step_limit = settings_.steps_before_jump * size_;
-        const double began = work_;
-        double jumped = 0.0;
-        while (true) {
-            const Index most = std::min(limit - steps, step_limit);
-            const Index taken = take_steps(loss, tolerance, most);
-            if (taken < 0) return -1;
-            steps += taken;
-            if (taken < most || steps >= limit || work_ >= last_work) return steps;
-            // A jump that a bound cuts short leaves that coefficient there; the next one is without it.
-            double share = 0.0;
-            while (blas != nullptr && share < 1.0) {
-                if ((control != nullptr && control->stop_requested()) || work_ >= last_work) return steps;
-                const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
-                const double before = work_, stepped = before - began - jumped;
-                if (face.empty() || jumped + jump_cost(std::ssize(face)) > settings_.jump_share * stepped) break;
-                share = jump(loss, face, *blas);
-                jumped += work_ - before;
-                if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
-            }
-            // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
-            // have to look in between whether there is an end at all.
-            if (blas == nullptr || unbounded()) continue;
-            step_limit = size_;
-        }
+        stepping_ = jumping_ = {};
+        const Index steps = solve_by_both(loss, tolerance, limit, blas, control, last_work);
+        judge_jumps();
+        return steps;
     }
 
   private:
@@ -121,11 +104,78 @@ class ExampleBlock {
         double alone = 0.0;                   ///< what the example gains at most without the other
     };
 
+    /// What a part of the work of a solution brought.
+    struct Effort {
+        double gained = 0.0, work = 0.0;
+    };
+    /// Rows and their gradient.
+    struct Point {
+        std::vector<double> rows;
+        std::vector<Real> gradient;
+    };
+
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
     [[nodiscard]] bool unbounded() const {
         return std::any_of(examples_.begin(), examples_.begin() + size_,
                            [](const Example& example) { return std::isinf(example.cost_bound); });
+    }
+
+    [[nodiscard]] Point point() const { return {rows_, {gradient_.data(), gradient_.data() + classes_ * stride_}}; }
+    /// Count what was done since then.
+    void count(Effort& effort, const Point& before, double work_before) {
+        effort.gained += gain(before);
+        effort.work += work_ - work_before;
+    }
+    /// Jumps may have more or less of the work of the next block, by what they brought in this one.
+    void judge_jumps() {
+        if (jumping_.work == 0.0) {
+            jump_share_ = std::min(settings_.jump_share, settings_.more_jumps * jump_share_);
+        } else if (jumping_.gained * stepping_.work < settings_.jump_worth * stepping_.gained * jumping_.work) {
+            jump_share_ *= settings_.fewer_jumps;
+        } else {
+            jump_share_ = settings_.jump_share;
+        }
+    }
+
+    template <MulticlassLoss Loss>
+    Index solve_by_both(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control,
+                        double last_work) {
+        Index steps = 0, step_limit = settings_.steps_before_jump * size_;
+        const auto ended = [&] { return (control != nullptr && control->stop_requested()) || work_ >= last_work; };
+        while (true) {
+            const Index most = std::min(limit - steps, step_limit);
+            const Point before = point();
+            const double work_before = work_;
+            const Index taken = take_steps(loss, tolerance, most);
+            if (taken < 0) return -1;
+            steps += taken;
+            if (taken < most || steps >= limit || work_ >= last_work) return steps;
+            count(stepping_, before, work_before);
+            while (blas != nullptr && !ended()) {
+                const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
+                const double cost = jumping_.work + jump_cost(std::ssize(face));
+                if (face.empty() || cost > jump_share_ * stepping_.work) break;
+                // One that a bound cuts short leaves that coefficient there; the next one is without it.
+                const double share = jump_and_count(loss, face, *blas);
+                if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
+                if (!(share < 1.0)) break;
+            }
+            if (ended()) return steps;
+            // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
+            // have to look in between whether there is an end at all.
+            if (blas == nullptr || unbounded()) continue;
+            step_limit = size_;
+        }
+    }
+
+    template <MulticlassLoss Loss>
+    double jump_and_count(const Loss& loss, const Face& face, const Blas& blas) {
+        const Point before = point();
+        const double work_before = work_;
+        const double share = jump(loss, face, blas);
+        count(jumping_, before, work_before);
+        return share;
     }
 
     /// Exact steps on one example after the other, the one that promises most first, or on two.
@@ -214,12 +264,11 @@ class ExampleBlock {
         double share = 1.0;
         for (const auto& [s, change] : changes) share = std::min(share, loss.max_step(row(s), change, examples_[s]));
         // Where rows meet their bounds, going on with the others is often better than that all of them stop.
-        const auto rows = rows_;
-        const std::vector<Real> gradient(gradient_.data(), gradient_.data() + classes_ * stride_);
+        const Point here = point();
         for (double length = 1.0; length > std::max(share, settings_.shortest); length *= settings_.shorter) {
             go(loss, changes, length);
-            if (gain(rows, gradient) > (share - share * share / 2) * descent) return share;
-            rows_ = rows;
+            if (gain(here) > (share - share * share / 2) * descent) return share;
+            rows_ = here.rows;
         }
         go(loss, changes, share);
         return share;
@@ -264,14 +313,15 @@ class ExampleBlock {
     /// Of one example, to which its conjugate term adds.
     [[nodiscard]] Real& own_gradient(Index m, Index s) { return gradient_.data()[m * stride_ + s]; }
 
-    /// By how much the objective is less than with these rows and their gradient: exact, as it is quadratic.
-    [[nodiscard]] double gain(std::span<const double> rows, std::span<const Real> gradient) const {
+    /// By how much the objective is less than at this point: exact, as it is quadratic.
+    [[nodiscard]] double gain(const Point& before) const {
         double sum = 0.0;
         for (Index s = 0; s < size_; ++s) {
             for (Index m = 0; m < classes_; ++m) {
                 const Index at = m * stride_ + s;
-                const double both = static_cast<double>(gradient[at]) + static_cast<double>(gradient_.data()[at]);
-                sum -= both * (rows_[s * classes_ + m] - rows[s * classes_ + m]);
+                const double both =
+                    static_cast<double>(before.gradient[at]) + static_cast<double>(gradient_.data()[at]);
+                sum -= both * (rows_[s * classes_ + m] - before.rows[s * classes_ + m]);
             }
         }
         return sum / 2;
@@ -310,6 +360,8 @@ class ExampleBlock {
     Index size_ = 0;
     double weight_ = 0.0;
     double work_ = 0.0;
+    double jump_share_ = settings_.jump_share;         // of the work of steps, at present
+    Effort stepping_, jumping_;                        // in the present solution, up to the last jump
     Real partner_ = std::numeric_limits<Real>::max();  // extremes start at -partner_ and partner_
     Buffer<Real> kernel_;
     Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)

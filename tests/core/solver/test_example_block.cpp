@@ -2,6 +2,7 @@
 
 #include "check.hpp"
 #include "fixtures.hpp"
+#include "plain_blas.hpp"
 #include "plain_losses.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/weston_watkins.hpp"
@@ -13,6 +14,7 @@ using fixtures::Random;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const Blas blas = plain::blas();
 const KernelSpec kRbf{.type = KernelType::rbf, .gamma = 0.2};
 
 /// Examples of a block and, as plain loops would have it, their kernel.
@@ -114,6 +116,19 @@ TEST(blocks_with_a_wide_kernel_are_solved) {
     };
     check(WestonWatkins(), plain::weston_watkins());
     check(CrammerSinger(), plain::crammer_singer());
+}
+
+TEST(jumps_that_bring_nothing_get_little_of_the_work) {
+    // Overlapping classes and a wide kernel: far more coefficients are free than a jump takes, and bounds cut all
+    // short.
+    const Problem problem(6, 200, 100.0, 276, {.type = KernelType::rbf, .gamma = 1e-2});
+    const auto work = [&](double worth) {
+        ExampleBlock<double> block(200, 6, {.jump_worth = worth, .most_free = 64});
+        fill(block, CrammerSinger(), problem);
+        for (int part = 0; part < 10; ++part) CHECK(block.solve(CrammerSinger(), 1e-6, 8000, &blas) == 8000);
+        return block.work();
+    };
+    CHECK(work(BlockSettings{}.jump_worth) < 0.8 * work(0.0));
 }
 
 TEST(equal_examples_exchange_nothing_that_matters) {
