@@ -72,7 +72,7 @@ void CoupledInverse<Real>::choose(ClassMajor<const double> diagonal, ClassMajor<
 }
 
 template <class Real>
-bool CoupledInverse<Real>::factor_class(ClassFactor& made) const {
+bool CoupledInverse<Real>::factor_class(ClassFactor& made, const Control& control) const {
     const Index q = std::ssize(made.places);
     if (q == 0) return true;
     made.factor.reserve(q * q);
@@ -80,18 +80,19 @@ bool CoupledInverse<Real>::factor_class(ClassFactor& made) const {
     double* matrix = made.factor.data();
     double ridge = static_cast<double>(std::numeric_limits<Real>::epsilon());
     for (int tries = 0; tries < kTries; ++tries, ridge *= kMoreRidge) {
+        if (control.stop_requested()) return false;
         fill_lower(made, ridge);
         char lower = 'L';
         int size = static_cast<int>(q), info = 0;
         blas_.dpotrf(&lower, &size, matrix, &size, &info);
-        if (info == 0) {
-            for (Index s = 0; s < q; ++s) {
-                made.diagonal[s] = matrix[s * q + s];
-                for (Index t = s + 1; t < q; ++t) matrix[t * q + s] = matrix[s * q + t];
-            }
-            blas_.dpotri(&lower, &size, matrix, &size, &info);
-            return info == 0;
+        if (info != 0) continue;
+        for (Index s = 0; s < q; ++s) {
+            made.diagonal[s] = matrix[s * q + s];
+            for (Index t = s + 1; t < q; ++t) matrix[t * q + s] = matrix[s * q + t];
         }
+        if (control.stop_requested()) return false;
+        blas_.dpotri(&lower, &size, matrix, &size, &info);
+        return info == 0;
     }
     return false;
 }
@@ -148,7 +149,7 @@ template <class Real>
 bool CoupledInverse<Real>::factor(const Control& control) {
     std::atomic<bool> failed{false};
     pool_.for_each(std::ssize(classes_), [&](Index m) {
-        if (control.stop_requested() || !factor_class(classes_[m])) failed = true;
+        if (!factor_class(classes_[m], control)) failed = true;
     });
     return !failed && factor_sum(control);
 }

@@ -52,7 +52,7 @@ class CoupledInverse {
     };
 
     void fill_lower(ClassFactor& made, double ridge) const;
-    [[nodiscard]] bool factor_class(ClassFactor& made) const;
+    [[nodiscard]] bool factor_class(ClassFactor& made, const Control& control) const;
     void fill_sum(double ridge);
     [[nodiscard]] bool factor_sum(const Control& control);
     /// `out = E_m x`, x and out being those of all examples that matter.

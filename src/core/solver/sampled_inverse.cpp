@@ -53,7 +53,7 @@ SampledInverse<Real>::SampledInverse(const KernelProduct<Real>& kernel, Index cl
     : kernel_(kernel), pool_(pool), blas_(blas), classes_(classes) {}
 
 template <class Real>
-bool SampledInverse<Real>::factor_class(const double* diagonal, Index most, double negligible,
+bool SampledInverse<Real>::factor_class(const double* diagonal, Index most, double negligible, const Control& control,
                                         ClassFactor& made) const {
     const auto sample = draw_systematically({diagonal, static_cast<std::size_t>(kernel_.size())}, most, negligible);
     made.rows = sample.rows;
@@ -65,6 +65,7 @@ bool SampledInverse<Real>::factor_class(const double* diagonal, Index most, doub
     // Stored kernel values are rounded: their matrix may be indefinite by that much, which the diagonal makes large.
     double ridge = static_cast<double>(std::numeric_limits<Real>::epsilon());
     for (int tries = 0; tries < kTries; ++tries, ridge *= kMoreRidge) {
+        if (control.stop_requested()) return false;
         fill_lower(made, ridge);
         char lower = 'L';
         int size = static_cast<int>(q), info = 0;
@@ -93,7 +94,7 @@ bool SampledInverse<Real>::factor(ClassMajor<const double> diagonal, Index most,
                                   const Control& control) {
     std::atomic<bool> failed{false};
     pool_.for_each(std::ssize(classes_), [&](Index m) {
-        if (control.stop_requested() || !factor_class(diagonal.row(m), most, negligible, classes_[m])) failed = true;
+        if (!factor_class(diagonal.row(m), most, negligible, control, classes_[m])) failed = true;
     });
     live_ = 0;
     for (Index m = 0; m < std::ssize(classes_); ++m) {

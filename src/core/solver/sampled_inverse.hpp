@@ -41,7 +41,8 @@ class SampledInverse {
         Buffer<double> factor;      // lower, column-major
     };
 
-    [[nodiscard]] bool factor_class(const double* diagonal, Index most, double negligible, ClassFactor& made) const;
+    [[nodiscard]] bool factor_class(const double* diagonal, Index most, double negligible, const Control& control,
+                                    ClassFactor& made) const;
     /// `I + D~^1/2 K_SS D~^1/2`, the diagonal of the second part being larger by this share.
     void fill_lower(ClassFactor& made, double ridge) const;
 
