@@ -11,7 +11,7 @@ struct JointResult {
     Index iterations, bias_steps;
     Status status;
     Index evaluations;
-    bool single_precision, whole_matrix;
+    bool single_precision, whole_matrix, interior_point;
 };
 
 JointResult bound_train_joint(Session& session, const JointProblem& problem, const DecompositionSettings& settings,
@@ -34,7 +34,8 @@ JointResult bound_train_joint(Session& session, const JointProblem& problem, con
             r.status,
             r.evaluations,
             r.single_precision,
-            r.whole_matrix};
+            r.whole_matrix,
+            r.interior_point};
 }
 
 RowStart start_from(const Vector<Index>& support, const Array<const double, nb::ndim<2>>& rows,
@@ -74,7 +75,8 @@ void bind_train_joint(nb::module_& m, nb::class_<Session>& session) {
               Field{"status", &Result::status, "Why it ended."},
               Field{"evaluations", &Result::evaluations, "Kernel values computed."},
               Field{"single_precision", &Result::single_precision, "Whether kernel values were float32."},
-              Field{"whole_matrix", &Result::whole_matrix, "Whether the whole kernel matrix was there."});
+              Field{"whole_matrix", &Result::whole_matrix, "Whether the whole kernel matrix was there."},
+              Field{"interior_point", &Result::interior_point, "Whether an interior-point method took over."});
     session.def("train_joint", &bound_train_joint, nb::arg("problem"), nb::arg("settings"), nb::kw_only(),
                 nb::arg("start") = nb::none(), nb::arg("refine") = true,
                 nb::arg("time_limit") = std::numeric_limits<double>::infinity(), nb::arg("progress") = nb::none(),

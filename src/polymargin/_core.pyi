@@ -479,6 +479,10 @@ class JointResult:
     def whole_matrix(self) -> bool:
         """Whether the whole kernel matrix was there."""
 
+    @property
+    def interior_point(self) -> bool:
+        """Whether an interior-point method took over."""
+
 class LinearMethod(enum.Enum):
     """How a linear machine is trained."""
 

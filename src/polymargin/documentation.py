@@ -115,7 +115,8 @@ _SHARED = {
     stop_reason_ : str
         "converged", "max_iter", "time_limit", "stopped" (by a callback) or "precision" (rounding hides the rest).
     solver_used_ : str
-        The solver that was used; ``"interior-point"`` where others took long on a small linear machine.
+        The solver that was used; ``"interior-point"`` where others took long on a small linear machine, or where that
+        method took over from the decomposition of a joint machine.
     fit_time_ : float
         Seconds that ``fit`` took.
     n_kernel_evaluations_ : int

@@ -566,3 +566,17 @@ def test_wide_kernels_are_solved_in_few_steps_and_as_well(Machine, bias):
         assert f"duality_gap={certificate.duality_gap!r}" in repr(certificate)
     assert wide.dual_objective_ == pytest.approx(in_steps.dual_objective_, rel=1e-3)
     assert np.mean(wide.predict(X) == in_steps.predict(X)) > 0.99
+
+
+@every_machine
+def test_a_fit_says_whether_interior_points_took_over(Machine):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = np.argmax(X @ rng.normal(size=(3, 5)) + rng.normal(size=(150, 5)), axis=1)  # classes overlap
+    assert Machine(C=1.0, gamma=0.1).fit(X, y).solver_used_ == "decomposition"
+    large = Machine(C=1e4, gamma=0.1).fit(X, y)
+    assert large.converged_
+    assert large.solver_used_ == "interior-point"
+    with pytest.warns(ConvergenceWarning):
+        in_steps = Machine(C=1e4, gamma=0.1, max_iter=2000).fit(X, y)
+    assert in_steps.solver_used_ == "decomposition"  # whoever limits the steps sees steps alone

@@ -169,6 +169,7 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     report.evaluations -= before;
     report.status = judged(problem, status, request.settings);
     report.bias_steps = bias_steps;
+    report.interior_point = solver.took_over();
     // A dual point that is not feasible bounds nothing; the zero point always does.
     if (!balanced) report.objectives.dual = 0.0;
     return report;

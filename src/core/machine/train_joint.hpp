@@ -63,6 +63,7 @@ struct JointReport {
     Index evaluations = 0;
     bool single_precision = false;
     bool whole_matrix = false;
+    bool interior_point = false;  ///< whether that method took over
 };
 
 /// Train a joint machine, one of several perhaps: the whole matrix is kept for the next one, rows are not.

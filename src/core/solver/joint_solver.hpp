@@ -79,6 +79,9 @@ class JointSolver {
         }
     }
 
+    /// Whether the method took over, once at least.
+    [[nodiscard]] bool took_over() const { return method_ != nullptr; }
+
   private:
     [[nodiscard]] bool can_take_over() const {
         const Index n = problem_.size(), k = problem_.classes();

@@ -140,6 +140,7 @@ class Joint:
             dual=result.dual,
             status=result.status.name,
             iterations=int(result.iterations),
+            solver="interior-point" if result.interior_point else "decomposition",
             evaluations=result.evaluations,
         )
         return Solution(model=model, outcome=ended, violation=result.violation, by_gap=options.stop == "gap")

@@ -308,6 +308,7 @@ TEST(an_interior_point_method_takes_over) {
             const auto report = run(request);
             if (std::isfinite(C)) check_report(request, kernel, report, 1e-6);
             CHECK(report.status == Status::converged && decomposed.status == Status::converged);
+            CHECK(!decomposed.interior_point && (std::isinf(C) || report.interior_point));
             const double scale = std::abs(decomposed.objectives.dual);
             const double open = std::max(report.objectives.gap(), decomposed.objectives.gap());
             CHECK_CLOSE(report.objectives.dual, decomposed.objectives.dual, (open + 1e-9) * scale);
