@@ -250,7 +250,9 @@ bool InteriorPoint<Real>::step() {
     set_residual(mu_, true);
     iterations += solve(accuracy);
     barrier_.set_direction(step_to(mu_, true));
-    go(std::min(1.0, settings_.boundary * barrier_.longest_step()));
+    const double length = std::min(1.0, settings_.boundary * barrier_.longest_step());
+    short_steps_ = length < settings_.shortest ? short_steps_ + 1 : 0;
+    go(length);
     choose_sample(iterations);
     return true;
 }
@@ -296,7 +298,9 @@ InteriorPointResult InteriorPoint<Real>::run(double gap) {
         progress.gap = result_.gap;
         control_.report(progress);
         if (result_.gap <= gap && rows_are_near(settings_.rounded * gap)) return ended(Status::converged);
-        if (result_.steps - last_gain >= settings_.patience || !step()) break;
+        if (result_.steps - last_gain >= settings_.patience || short_steps_ >= settings_.most_short || !step()) {
+            break;
+        }
     }
     if (control_.stop_requested()) return ended(stop_reason(control_));
     return ended(result_.steps < settings_.max_steps ? Status::precision : Status::max_iterations);

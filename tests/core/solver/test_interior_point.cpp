@@ -359,6 +359,15 @@ TEST(interior_points_do_not_depend_on_the_threads) {
     });
 }
 
+TEST(short_steps_in_a_row_are_the_last) {
+    const Data data(3, 40, 10.0, 321);
+    Kernel<double> kernel(data.gram, 0.0);
+    InteriorPoint<double> method(problem_of(CrammerSinger(), data, false), kernel.product, kernel.pool, plain::blas(),
+                                 kernel.control, {.shortest = 2.0, .most_short = 3});  // no step is longer than 1
+    const auto result = method.run(1e-6);
+    CHECK(result.status == Status::precision && result.steps == 3 && result.gap > 1e-6);
+}
+
 TEST(interior_points_stop_when_asked) {
     const Data data(3, 40, 10.0, 321);
     Kernel<double> kernel(data.gram, 0.0);
