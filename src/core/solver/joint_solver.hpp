@@ -15,15 +15,17 @@ namespace polymargin {
 
 /// When an interior-point method takes over from a decomposition.
 struct TakeoverSettings {
-    /// What the method is expected to take, in units of n^2 k operations of the decomposition. In 30 cells, which are
-    /// data sets of 200 to 1,500 examples at several C and gamma, on one thread, it took 70 to 9,600, the middle one
-    /// 700. (By their records the worst course would take 3.6 times as long as the better of both with 600 and no guess
-    /// at what is left, 1.8 with this.)
-    double expected = 1200.0;
-    /// The decomposition has a short time, in operations, or a share of that between these two; and all of it unless
-    /// what is left looks like more than so many times as much. (With the lesser share alone it was given up on unequal
-    /// classes when it was nearly done, for 3.5 times the time; with the larger one large problems would wait long.)
-    double short_time = 2e10, least_share = 0.15, most_share = 0.75, hopeless = 2.0;
+    /// What the method is expected to take, in units of n^2 k operations of the decomposition, and beside. (On two
+    /// threads it took 330 to 800 in 14 cells, which are data sets of 500 to 3,000 examples at several C and gamma, and
+    /// 1,100 of 214 examples; on one up to twice that.)
+    double expected = 600.0, beside = 2e8;
+    /// The decomposition has a short time, in operations, or a share of what is expected between these two; and all of
+    /// it unless what is left looks like more than so much of it. (With 1,200, 2e10 and 2, problems that crawl took 1.3
+    /// to 2 times as long: violations that fall ever more slowly promise an end that does not come.)
+    double short_time = 1e10, least_share = 0.15, most_share = 0.75, hopeless = 0.5;
+    /// Of the short time it has this share after the method, which goes on from where it ended for little. (Where its
+    /// rows were not near enough a decomposition that crawled before crawls again.)
+    double again = 0.1;
     /// The gap that the method is asked for, and by which factor it is less the next time.
     double gap = 1e-5, finer = 1e-2;
     Index most = 3;  ///< times
@@ -59,7 +61,7 @@ class JointSolver {
     Status run(double tolerance, Index most_steps = std::numeric_limits<Index>::max()) {
         if (!can_take_over()) return problem_.run(tolerance, most_steps);
         const Index last = problem_.iterations() + std::min(most_steps, std::numeric_limits<Index>::max() / 2);
-        const double part = patience() / 2;
+        double patience = first_patience(), part = patience / 2;
         double spent = 0.0;
         std::vector<double> violations{problem_.violation()};  // the least so far, after each half of the patience
         while (true) {
@@ -69,13 +71,15 @@ class JointSolver {
             if (status != Status::max_iterations || work < part || problem_.iterations() >= last) return status;
             spent += work;
             violations.push_back(std::min(violations.back(), problem_.violation()));
-            if (goes_on(violations, tolerance, spent)) continue;
+            if (goes_on(violations, tolerance, spent, patience)) continue;
             if (!separable()) continue;
             if (times_ >= settings_.most) return problem_.run(tolerance, last - problem_.iterations());
             take_over();
             if (control_.stop_requested()) return stop_reason(control_);
             spent = 0.0;
             violations = {problem_.violation()};
+            patience = settings_.again * first_patience();
+            part = patience / 2;
         }
     }
 
@@ -97,15 +101,16 @@ class JointSolver {
     }
     [[nodiscard]] double expected() const {
         const auto n = static_cast<double>(problem_.size());
-        return settings_.expected * n * n * static_cast<double>(problem_.classes());
+        return settings_.expected * n * n * static_cast<double>(problem_.classes()) + settings_.beside;
     }
-    [[nodiscard]] double patience() const {
+    [[nodiscard]] double first_patience() const {
         return std::clamp(settings_.short_time, settings_.least_share * expected(), settings_.most_share * expected());
     }
     /// Whether the decomposition is still the better bet: it has not taken yet what the method is expected to, and the
     /// least violation fell in the second half of that work so fast that it is not far from the end.
-    [[nodiscard]] bool goes_on(std::span<const double> violations, double tolerance, double spent) const {
-        if (spent < patience()) return true;
+    [[nodiscard]] bool goes_on(std::span<const double> violations, double tolerance, double spent,
+                               double patience) const {
+        if (spent < patience) return true;
         if (!(spent < expected())) return false;
         const double least = violations.back(), fallen = std::log(violations[violations.size() / 2] / least);
         const double left = std::log(least / tolerance) / fallen * spent / 2;

@@ -304,7 +304,7 @@ TEST(an_interior_point_method_takes_over) {
             const Matrix kernel = fixtures::plain_gram(request.kernel, data.x, data.order);
             request.takeover.most = 0;
             const auto decomposed = run(request);
-            request.takeover = {.expected = 1.0};
+            request.takeover = {.expected = 1.0, .beside = 0.0};
             const auto report = run(request);
             if (std::isfinite(C)) check_report(request, kernel, report, 1e-6);
             CHECK(report.status == Status::converged && decomposed.status == Status::converged);
@@ -326,7 +326,7 @@ TEST(a_takeover_makes_hard_problems_short) {
         request.refine = false;
         request.takeover.most = 0;
         const auto decomposed = run(request);
-        request.takeover = {.expected = 1.0};
+        request.takeover = {.expected = 1.0, .beside = 0.0};
         const auto report = run(request);
         CHECK(report.status == Status::converged);
         CHECK(2 * report.iterations < decomposed.iterations);
