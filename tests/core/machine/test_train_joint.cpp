@@ -332,3 +332,19 @@ TEST(a_takeover_makes_hard_problems_short) {
         CHECK(2 * report.iterations < decomposed.iterations);
     }
 }
+
+TEST(a_method_that_ended_too_soon_goes_on_soon) {
+    const Data data(5, 60, 292);
+    for (const AnyLoss& loss : {AnyLoss(WestonWatkins()), AnyLoss(CrammerSinger())}) {
+        auto request = request_for(data, loss, BiasKind::none);
+        for (double& c : request.cost_bounds) c *= 1e4;
+        request.refine = false;
+        // Asked for so little, it ends where a decomposition still crawls.
+        request.takeover = {.expected = 20.0, .beside = 0.0, .gap = 0.3, .finer = 1e-5};
+        const auto soon = run(request);
+        request.takeover.again = 1e3;
+        const auto late = run(request);
+        CHECK(soon.status == Status::converged && late.status == Status::converged);
+        CHECK(2 * soon.iterations < late.iterations);
+    }
+}
