@@ -53,6 +53,7 @@ void bind_train_joint(nb::module_& m, nb::class_<Session>& session) {
         Field{"gap", &Settings::gap, "Relative duality gap to stop at as well; 0: never."},
         Field{"gap_counts", &Settings::gap_counts, "Go on beyond the tolerance until the gap is reached."},
         Field{"max_iterations", &Settings::max_iterations, "Exact steps; -1: no limit."},
+        Field{"max_work", &Settings::max_work, "Operations, about; inf: no limit."},
         Field{"working_set", &Settings::working_set, "Most examples optimised together."},
         Field{"entrants", &Settings::entrants, "Most examples that enter the working set in a round."},
         Field{"shrink_from", &Settings::shrink_from, "Smaller problems are not shrunk."});

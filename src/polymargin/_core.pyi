@@ -355,7 +355,7 @@ class BinaryResults:
 class JointSettings:
     """How far a joint machine is trained, and in what portions."""
 
-    def __init__(self, *, tolerance: float = 0.001, gap: float = 0.0, gap_counts: bool = False, max_iterations: int = -1, working_set: int = 512, entrants: int = 64, shrink_from: int = 2048) -> None: ...
+    def __init__(self, *, tolerance: float = 0.001, gap: float = 0.0, gap_counts: bool = False, max_iterations: int = -1, max_work: float = float('inf'), working_set: int = 512, entrants: int = 64, shrink_from: int = 2048) -> None: ...
 
     @property
     def tolerance(self) -> float:
@@ -384,6 +384,13 @@ class JointSettings:
 
     @max_iterations.setter
     def max_iterations(self, arg: int, /) -> None: ...
+
+    @property
+    def max_work(self) -> float:
+        """Operations, about; inf: no limit."""
+
+    @max_work.setter
+    def max_work(self, arg: float, /) -> None: ...
 
     @property
     def working_set(self) -> int:

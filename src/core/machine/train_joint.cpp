@@ -134,9 +134,10 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     const bool exact = request.refine && store.whole() && store.size() <= kSmallProblem && wants_exact(request);
     // Of a proximal step it would say nothing; and what is solved to rounding is not to stop before.
     if (free_bias || (exact && settings.gap_counts)) settings.gap = 0.0;
-    // Whoever limits the steps wants to see what they do.
+    // Whoever limits steps or work wants to see what they do.
+    const bool limited = settings.max_iterations >= 0 || std::isfinite(settings.max_work);
     JointStart start{request.start_support, request.start_rows, request.start_bias};
-    if (settings.max_iterations < 0) {
+    if (!limited) {
         if (auto nearer = low_rank_start(request, store, blas, control)) start = std::move(*nearer);
     }
     Decomposition<Loss, Real> problem(loss, request.labels, request.cost_bounds, request.classes, store, settings,
@@ -146,7 +147,7 @@ JointReport solve_joint(const JointProblem& request, const Loss& loss, GramStore
     bool balanced = true;
     const double unit = std::abs(store.engine().kernel().diagonal(points.max_norm()));
     TakeoverSettings takeover = request.takeover;
-    if (settings.max_iterations >= 0) takeover.most = 0;  // as above: steps are what is to be seen
+    if (limited) takeover.most = 0;
     JointSolver<Loss, Real> solver(problem, store, blas, control, unit, free_bias, takeover);
     const auto solve = [&](double tolerance) {
         if (!free_bias) return solver.run(tolerance);

@@ -22,11 +22,12 @@ namespace polymargin {
 struct DecompositionSettings {
     double tolerance = 1e-3;  ///< epsilon of Hsu & Lin (21), or of its counterpart for the loss
     double gap = 0.0;  ///< stop as well when the relative duality gap is at most this; 0: never, nor with a free bias
-    bool gap_counts = false;    ///< go on beyond the tolerance until the gap is reached
-    Index max_iterations = -1;  ///< exact steps; -1: no limit
-    Index working_set = 512;    ///< most examples optimised together
-    Index entrants = 64;        ///< most examples that enter the working set in a round
-    Index shrink_from = 2048;   ///< smaller problems are not shrunk
+    bool gap_counts = false;                                    ///< go on beyond the tolerance until the gap is reached
+    Index max_iterations = -1;                                  ///< exact steps; -1: no limit
+    double max_work = std::numeric_limits<double>::infinity();  ///< operations, about: a limit as that on steps
+    Index working_set = 512;                                    ///< most examples optimised together
+    Index entrants = 64;                                        ///< most examples that enter the working set in a round
+    Index shrink_from = 2048;                                   ///< smaller problems are not shrunk
     /// Where the whole matrix is at hand rows cost nothing more: large working sets, quickly filled, save rounds.
     Index whole_working_set = 768, whole_entrants = 256;
     /// A block is solved to this share of the violation it came with, by at most so many steps for each example.

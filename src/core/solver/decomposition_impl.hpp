@@ -292,7 +292,7 @@ MulticlassObjectives Decomposition<Loss, Real>::objectives() const {
 
 template <MulticlassLoss Loss, class Real>
 Status Decomposition<Loss, Real>::run(double tolerance, Index most_steps, double most_work) {
-    const double last_work = work() + most_work;
+    const double last_work = std::min(work() + most_work, settings_.max_work);
     std::vector<Index> wanted;
     bool shrunk = false;
     Index last = settings_.max_iterations < 0 ? std::numeric_limits<Index>::max() : settings_.max_iterations;

@@ -32,6 +32,7 @@ class RunOptions:
     tolerance: float = 1e-3
     stop: Stop = "auto"  # what the tolerance is of; "auto": of what the solver goes by
     max_iterations: int = -1
+    max_work: float = float("inf")  # operations of the decomposition of a joint machine, about
     time_limit: float = float("inf")
     cache_size: str | float = "auto"
     threads: int = 1
