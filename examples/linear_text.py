@@ -30,7 +30,7 @@ X = TfidfVectorizer().fit_transform(texts)
 X_train, X_test, y_train, y_test = train_test_split(X, subjects, random_state=0)
 print(f"linear machines on {X_train.shape[0]} sentences, {X_train.shape[1]} words")
 for Machine in (OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC):
-    machine = Machine(C=1, kernel="linear").fit(X_train, y_train)
+    machine = Machine(C=1, kernel="linear", solver="sequential-dual").fit(X_train, y_train)
     print(
         f"{Machine.__name__:17} {machine.solver_used_}, "
         f"gap below {machine.tol:g}: {machine.duality_gap_ <= machine.tol}, "

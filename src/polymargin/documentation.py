@@ -73,7 +73,8 @@ _SHARED = {
         ``"decomposition"`` solves the dual on kernel values. For the linear kernel and finite C there are also
         ``"sequential-dual"`` (Keerthi et al. 2008), which goes from example to example and never computes a kernel
         value, and its competitors: ``"cutting-plane"`` and, for Crammer-Singer, ``"exponentiated-gradient"``.
-        ``"auto"`` takes the sequential dual method for the linear kernel and more than 1,024 examples.
+        ``"auto"`` takes the sequential dual method for the linear kernel and more than 4,096 examples, or where the
+        memory has no room for a matrix of kernel values; what crawls goes over to another solver, `solver_used_`.
 """,
     "support": """\
     classes_ : ndarray of shape (k,)

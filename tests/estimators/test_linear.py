@@ -318,12 +318,13 @@ def rows(n):
 @every_machine
 @every_container
 def test_auto_takes_the_solver_for_the_number_of_examples(Machine, container):
-    X, y = rows(1025)
+    X, y = rows(4097)
     X = CONTAINERS[container](X)
-    for n, solver in ((1024, "decomposition"), (1025, "sequential-dual")):
+    for n, solver in ((1024, "decomposition"), (4096, "decomposition"), (4097, "sequential-dual")):
         assert Machine(kernel="linear").fit(X[:n], y[:n]).solver_used_ == solver
-    weight = np.ones(1025)
-    weight[3] = 0.0  # 1024 take part
+    assert Machine(kernel="linear", cache_size=8.0).fit(X[:1025], y[:1025]).solver_used_ != "decomposition"
+    weight = np.ones(4097)
+    weight[3] = 0.0  # 4096 take part
     assert Machine(kernel="linear").fit(X, y, sample_weight=weight).solver_used_ == "decomposition"
     assert Machine(kernel="linear", C=np.inf).fit(X, y).solver_used_ == "decomposition"
     assert Machine(kernel="rbf", gamma=0.1).fit(X, y).solver_used_ == "decomposition"
@@ -335,7 +336,7 @@ def test_auto_takes_the_solver_for_the_number_of_examples(Machine, container):
 @pytest.mark.parametrize("bias", BIASES)
 def test_auto_gives_what_the_solver_it_takes_gives(Machine, bias):
     X, y = digits(1100)
-    params = {"kernel": "linear", "bias": bias, "C": 0.05, "tol": 1e-2}
+    params = {"kernel": "linear", "bias": bias, "C": 0.05, "tol": 1e-2, "cache_size": 8.0}  # no room for a matrix
     auto, named = Machine(**params).fit(X, y), Machine(solver="sequential-dual", **params).fit(X, y)
     assert auto.solver_used_ == "sequential-dual"
     assert fitted_bits(auto, X) == fitted_bits(named, X)

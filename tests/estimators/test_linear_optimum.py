@@ -457,6 +457,6 @@ def test_a_free_bias_does_not_stall_on_word_counts():
     lengths = np.exp(rng.normal(3.0, 1.2, size=len(y)))
     counts = rng.poisson(lengths[:, None] * (rates / rates.sum(axis=1, keepdims=True))[y])
     X = sparse.csr_matrix(counts.astype(np.float64))
-    machine = OneVsRestSVC(kernel="linear", max_iter=200 * len(y)).fit(X, y)
+    machine = OneVsRestSVC(kernel="linear", solver="sequential-dual", max_iter=200 * len(y)).fit(X, y)
     assert machine.converged_
     assert certify(machine, X, y).duality_gap <= 1.01e-3

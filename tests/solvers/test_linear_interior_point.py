@@ -23,10 +23,11 @@ every_bias = pytest.mark.parametrize("bias", BIASES)
 @pytest.fixture
 def at_once(monkeypatch):
     """Nothing but a first step comes before it."""
-    rule = linear_interior.InteriorRule(share=0.0, joint_steps=0, least_steps=0)
+    none = dict.fromkeys(("share", "binary_share", "pairs_share", "joint_share"), 0.0)
+    rule = linear_interior.InteriorRule(**none, least_steps=0)
     monkeypatch.setattr(linear_interior, "InteriorRule", lambda: rule)
     cost = linear_interior.Cost
-    monkeypatch.setattr(linear_interior, "Cost", lambda interior, step, exact, least=0: cost(interior, step, False, 0))
+    monkeypatch.setattr(linear_interior, "Cost", lambda interior, limits, exact: cost(interior, limits, False))
 
 
 def stretched(k=3, n=90, seed=0, largest=5):
@@ -156,7 +157,7 @@ def test_whoever_limits_the_steps_is_not_helped():
 
 
 def test_large_problems_are_for_others():
-    cost = linear_interior.Cost(np.inf, 1.0, exact=False)
+    cost = linear_interior.Cost(np.inf, {}, exact=False)
     asked = []
 
     def first(options):
@@ -164,8 +165,8 @@ def test_large_problems_are_for_others():
         return "first"
 
     options = linear_interior.RunOptions()
-    assert linear_interior.with_interior_point(first, None, cost, None, options) == "first"
-    assert linear_interior.with_interior_point(first, None, cost, None, replace(options, max_iterations=5)) == "first"
+    assert linear_interior.with_interior_point(first, None, cost, options) == "first"
+    assert linear_interior.with_interior_point(first, None, cost, replace(options, max_iterations=5)) == "first"
     assert asked == [-1, 5]
 
 

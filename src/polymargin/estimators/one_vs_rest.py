@@ -32,11 +32,12 @@ class OneVsRestSVC(MulticlassSVC):
     <C>
     bias : {"free", "regularized"} or None, default="free"
         ``"free"``: b costs nothing, Hsu & Lin (1). ``"regularized"``: :math:`\tfrac12 b^2` joins the objective. None:
-        no b. The latter two need the sequential dual method, so the linear kernel.
+        no b. The latter two need the linear kernel, and begin with the sequential dual method.
     solver : {"auto", "decomposition", "sequential-dual"}, default="auto"
         ``"decomposition"`` solves the duals on kernel values. ``"sequential-dual"`` is dual coordinate descent for the
         linear kernel and finite C, all classes at each visit of an example, without kernel values. ``"auto"`` takes it
-        for the linear kernel and more than 1,024 examples, or another bias than ``"free"``.
+        for the linear kernel and more than 4,096 examples, unless a matrix of kernel values is cheap beside its loops,
+        or another bias than ``"free"``; what crawls goes over to another solver, `solver_used_`.
     <parameters>
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,8 @@ from polymargin.formulations.linear import (
     solve_linear,
     with_linear_rule,
 )
-from polymargin.formulations.linear_interior import joint_cost, solve_by_interior_point, with_interior_point
+from polymargin.formulations.linear_interior import checked, joint_cost, solve_by_interior_point, with_interior_point
+from polymargin.formulations.linear_wide import WideRule, has_room, with_kernel_values
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import JointLoss
@@ -71,9 +72,13 @@ class Joint:
         """Whether kernel values are computed for so many examples."""
         return chosen_solver(self.solver, kernel, n_examples, hard) == "decomposition"
 
-    def _solver(self, training: TrainingSet, kernel: Kernel) -> str:
-        hard = bool(np.isinf(training.largest_cost_bound))
-        return chosen_solver(self.solver, kernel.kind, training.n_examples, hard)
+    def _solver(self, training: TrainingSet, kernel: Kernel, options: RunOptions | None = None) -> str:
+        """Return the solver that the parameters mean; the memory it may take counts where options say so."""
+        hard, columns = bool(np.isinf(training.largest_cost_bound)), training.n_classes
+        by_kernel = WideRule().comes_first(training, columns, binary=False)
+        by_kernel = by_kernel and (options is None or has_room(training, options))
+        n = training.n_examples
+        return chosen_solver(self.solver, kernel.kind, n, hard, by_kernel=by_kernel)
 
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve on kernel values, or on the examples themselves."""
@@ -81,17 +86,22 @@ class Joint:
         first = partial(self._solve, training, kernel)
         if self.solver != "auto" or kernel.kind != "linear":
             return first(options)
-        task = LinearTask(
-            self.loss, self.bias, SEQUENTIAL_DUAL, training.labels, self.layout(training.n_classes), self.heuristics
-        )
-        interior = partial(solve_by_interior_point, task, training, kernel)
-        by_kernel = self._solver(training, kernel) == "decomposition"
+        by_kernel, k = self._solver(training, kernel, options) == "decomposition", training.n_classes
         cost = joint_cost(self.loss, training, by_kernel=by_kernel)
-        return with_interior_point(first, interior, cost, training, options)
+        if not by_kernel and WideRule().takes_over(training, k, cost.interior, options):
+            on_values = partial(replace(self, solver="decomposition")._solve, training, kernel)
+            return with_kernel_values(first, on_values, training, k, options)
+        task = LinearTask(self.loss, self.bias, SEQUENTIAL_DUAL, training.labels, self.layout(k), self.heuristics)
+
+        def begin(options: RunOptions) -> Solution:
+            solution = first(options)
+            return checked(solution, task, training, options) if by_kernel and np.isfinite(cost.interior) else solution
+
+        return with_interior_point(begin, partial(solve_by_interior_point, task, training, kernel), cost, options)
 
     def _solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve by the solver that the parameters mean."""
-        solver, layout = self._solver(training, kernel), self.layout(training.n_classes)
+        solver, layout = self._solver(training, kernel, options), self.layout(training.n_classes)
         if solver in LINEAR_SOLVERS:
             task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
             return solve_linear(task, training, kernel, options)
@@ -115,6 +125,7 @@ class Joint:
                 gap=options.gap,
                 gap_counts=options.stop == "gap",
                 max_iterations=options.max_iterations,
+                max_work=options.max_work,
             ),
             start=None if options.start is None else row_start(options.start, training),
             refine=kernel.refine,

@@ -60,14 +60,17 @@ class LinearTask:
     heuristics: Heuristics
 
 
-def chosen_solver(solver: str, kernel: Any, n_examples: int, hard: bool, *, always: bool = False) -> str:
+def chosen_solver(
+    solver: str, kernel: Any, n_examples: int, hard: bool, *, always: bool = False, by_kernel: bool = False
+) -> str:
     """Return the solver that a name means for so many examples; raise ValueError if it cannot be.
 
-    ``hard`` says whether a hard margin is asked for, ``always`` whether there is no other solver than that on examples.
+    ``hard`` says whether a hard margin is asked for, ``always`` whether there is no other solver than that on examples,
+    ``by_kernel`` whether kernel values come first even of many.
     """
     linear = isinstance(kernel, str) and kernel == "linear"
     if solver == "auto":
-        large = n_examples > _SMALL or always
+        large = (n_examples > _SMALL and not by_kernel) or always
         return SEQUENTIAL_DUAL if linear and not hard and large else "decomposition"
     if solver in LINEAR_SOLVERS:
         if not linear:
@@ -75,6 +78,11 @@ def chosen_solver(solver: str, kernel: Any, n_examples: int, hard: bool, *, alwa
         if hard:
             raise ValueError(f"solver={solver!r} needs a finite C; for a hard margin use 'decomposition'")
     return solver
+
+
+def is_small(training: TrainingSet) -> bool:
+    """Whether the examples are so few that decompositions make their answers exact."""
+    return training.n_examples <= _SMALL
 
 
 def with_linear_rule(options: RunOptions, kernel: Kernel) -> RunOptions:
@@ -220,11 +228,16 @@ def linear_model(
     )
 
 
-def row_start(model: KernelModel, training: TrainingSet) -> _core.RowStart | None:
-    """Return an earlier solution as a start, which the core makes feasible; None if it does not fit."""
+def start_rows(model: KernelModel, training: TrainingSet) -> tuple[Ints, Floats] | None:
+    """Return the examples of an earlier solution and their rows of coefficients; None if it does not fit."""
     example = previous_examples(model, training)
     if example is None:
         return None
     known = example >= 0
-    rows = np.ascontiguousarray(dense(model.coefficients.T[known]))
-    return _core.RowStart(example[known], rows, np.ascontiguousarray(model.intercepts))
+    return example[known], np.ascontiguousarray(dense(model.coefficients.T[known]))
+
+
+def row_start(model: KernelModel, training: TrainingSet) -> _core.RowStart | None:
+    """Return an earlier solution as a start, which the core makes feasible; None if it does not fit."""
+    start = start_rows(model, training)
+    return None if start is None else _core.RowStart(*start, np.ascontiguousarray(model.intercepts))

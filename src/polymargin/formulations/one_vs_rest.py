@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,9 @@ from polymargin.formulations.linear import (
     solve_linear,
     with_linear_rule,
 )
-from polymargin.formulations.linear_interior import binary_cost, solve_by_interior_point, with_interior_point
+from polymargin.formulations.linear_interior import binary_cost, checked, solve_by_interior_point, with_interior_point
+from polymargin.formulations.linear_wide import WideRule, has_room, with_kernel_values
+from polymargin.formulations.signed_joint import solve_signed
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import OneVsRest as OneVsRestLoss
@@ -66,9 +68,13 @@ class OneVsRest:
         only = self.bias != "free"
         return chosen_solver(self.solver, kernel, n_examples, hard, always=only) == "decomposition"
 
-    def _solver(self, training: TrainingSet, kernel: Kernel) -> str:
-        hard = bool(np.isinf(training.largest_cost_bound))
-        return chosen_solver(self.solver, kernel.kind, training.n_examples, hard, always=self.bias != "free")
+    def _solver(self, training: TrainingSet, kernel: Kernel, options: RunOptions | None = None) -> str:
+        """Return the solver that the parameters mean; the memory it may take counts where options say so."""
+        hard, columns = bool(np.isinf(training.largest_cost_bound)), self.n_problems(training.n_classes)
+        by_kernel = WideRule().comes_first(training, columns, binary=True)
+        by_kernel = by_kernel and (options is None or has_room(training, options))
+        n = training.n_examples
+        return chosen_solver(self.solver, kernel.kind, n, hard, always=self.bias != "free", by_kernel=by_kernel)
 
     def problems(self, class_starts: Ints) -> _core.BinaryProblems:
         """Return the problems of all classes."""
@@ -94,10 +100,25 @@ class OneVsRest:
         options, first = with_linear_rule(options, kernel), partial(self._solve, training, kernel)
         if self.solver != "auto" or kernel.kind != "linear":
             return first(options)
-        interior = partial(solve_by_interior_point, self._task(training), training, kernel)
-        by_kernel = self._solver(training, kernel) == "decomposition"
-        cost = binary_cost(training, self.n_problems(training.n_classes), by_kernel=by_kernel)
-        return with_interior_point(first, interior, cost, training, options)
+        by_kernel = self._solver(training, kernel, options) == "decomposition"
+        k = self.n_problems(training.n_classes)
+        cost = binary_cost(training, k, by_kernel=by_kernel)
+        if not by_kernel and WideRule().takes_over(training, k, cost.interior, options):
+            return with_kernel_values(first, partial(self._by_kernel, training, kernel), training, k, options)
+        task = self._task(training)
+
+        def begin(options: RunOptions) -> Solution:
+            solution = first(options)
+            return checked(solution, task, training, options) if by_kernel and np.isfinite(cost.interior) else solution
+
+        return with_interior_point(begin, partial(solve_by_interior_point, task, training, kernel), cost, options)
+
+    def _by_kernel(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve on kernel values, whatever the bias is."""
+        if self.bias == "free":
+            return replace(self, solver="decomposition")._solve(training, kernel, options)
+        task = self._task(training)
+        return solve_signed(task.labels, self.bias, task.layout, training, kernel, options)
 
     def _task(self, training: TrainingSet) -> LinearTask:
         labels = training.labels - 1 if training.n_classes == 2 else training.labels  # the column of the second
@@ -106,7 +127,7 @@ class OneVsRest:
 
     def _solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve by the solver that the parameters mean."""
-        if self._solver(training, kernel) == SEQUENTIAL_DUAL:
+        if self._solver(training, kernel, options) == SEQUENTIAL_DUAL:
             return solve_linear(self._task(training), training, kernel, options)
         if self.bias != "free":
             raise ValueError(

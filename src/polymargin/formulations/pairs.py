@@ -74,7 +74,7 @@ class Pairs:
         if kernel.kind != "linear" or folds is not None:
             return first(options)
         interior = partial(solve_pairs_by_interior_point, layout, training, kernel)
-        return with_interior_point(first, interior, pairs_cost(training), training, options)
+        return with_interior_point(first, interior, pairs_cost(training), options)
 
 
 def pair_problems(pairs: Ints, class_starts: Ints) -> _core.BinaryProblems:
