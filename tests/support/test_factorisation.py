@@ -41,6 +41,18 @@ def test_whoever_waits_is_asked_before_every_block(allowed):
     assert len(asked) == allowed + 1
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_whoever_waits_is_asked_before_every_product(threads):
+    asked = []
+    assert factorise(definite(1024), threads, lambda: not asked.append(1), block=256)
+    assert len(asked) == 4 + (3 + 2 + 1)  # blocks of columns, and what is right of each
+
+
+def test_a_no_between_products_is_not_forgotten():
+    answers = iter([True, True, False])
+    assert not factorise(definite(700), 1, lambda: next(answers, True))
+
+
 def test_what_is_not_definite_is_refused():
     M = definite(400)
     M[300, 300] = -1.0

@@ -15,12 +15,13 @@ def factorise(M: Floats, threads: int, go_on: Callable[[], bool] = lambda: True,
     """Replace the lower part of a positive definite matrix by its Cholesky factor, by products of blocks.
 
     LAPACK's in SciPy neither lets other threads run nor hears a Ctrl-C; NumPy's products do both. The blocks, and so
-    the factor, do not depend on the number of threads. ``go_on`` is asked before each block of columns; if it says no,
-    False is returned and the matrix is of no use. Raises LinAlgError if the matrix is not positive definite.
+    the factor, do not depend on the number of threads. ``go_on`` is asked before each product, none of which takes
+    longer than some hundredths of a second; if it says no, False is returned and the matrix is of no use. Raises
+    LinAlgError if the matrix is not positive definite.
     """
-    n = len(M)
+    n, going = len(M), True
     for begin in range(0, n, block):
-        if not go_on():
+        if not (going and go_on()):
             return False
         end = min(begin + block, n)
         corner = np.linalg.cholesky(M[begin:end, begin:end])
@@ -32,11 +33,15 @@ def factorise(M: Floats, threads: int, go_on: Callable[[], bool] = lambda: True,
         M[end:, begin:end] = panel
 
         def update(place: int, panel: Floats = panel, end: int = end) -> None:
+            nonlocal going
+            if not (going and go_on()):
+                going = False
+                return
             rows, columns = panel[place - end :], panel[place - end : place - end + block]
             M[place:, place : place + block] -= rows @ columns.T
 
         for_each(update, range(end, n, block), threads)
-    return True
+    return going
 
 
 def triangular_inverse(L: Floats, threads: int = 1, block: int = 256) -> Floats:
