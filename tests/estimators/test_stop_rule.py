@@ -250,6 +250,28 @@ def test_an_open_gap_of_a_mean_violation_is_told():
     assert machine.duality_gap_ > 1e-2
 
 
+@pytest.mark.parametrize(("Machine", "C"), [(LinearProgramSVC, 100.0), (SoftmaxSVC, 1.0)])
+def test_a_violation_that_leaves_the_gap_open_is_told(Machine, C):
+    X, y = touching(1100)
+    with pytest.warns(ConvergenceWarning, match="may be far from the optimum") as caught:
+        machine = Machine(C=C, stop="violation", tol=1.0).fit(X, y)
+    message = str(caught[0].message)
+    assert len(caught) == 1
+    assert machine.converged_
+    assert machine.duality_gap_ > 1e-2
+    assert f"relative gap {machine.duality_gap_:.3g}" in message
+    assert "smaller tol" in message
+    assert 'stop="gap"' in message
+    for way_out in ({"stop": "violation", "tol": 1e-6}, {"stop": "gap", "tol": 1e-3}):
+        assert quiet(Machine(C=C, **way_out), X, y).duality_gap_ <= 1e-2
+
+
+@pytest.mark.parametrize("Machine", [LinearProgramSVC, SoftmaxSVC])
+def test_a_gap_that_was_set_to_more_is_not_told(Machine):
+    X, y = touching(1100)
+    assert quiet(Machine(C=100.0, stop="gap", tol=0.3), X, y).duality_gap_ > 1e-2
+
+
 @pytest.mark.parametrize(("C", "colour"), [(1.0, "32"), (1e4, "31")])
 def test_certify_shows_the_gap_in_a_colour_that_fits(C, colour):
     X, y = touching()
