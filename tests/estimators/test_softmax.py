@@ -1,6 +1,7 @@
 """Zien et al.'s machine: its optimum by an independent method, its special cases, and what it says of itself."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from polymargin import SoftmaxSVC, certify
 from polymargin.selection import regularization_path
-from polymargin.solvers import Objective
+from polymargin.solvers import NewtonSettings, Objective, primal_newton
 
 BASES = ["kpca", "cholesky", "subset"]
 GAMMAS = [0.0, 0.5, 1.0, 4.0, np.inf]
@@ -249,6 +250,32 @@ def test_a_limit_warns_and_leaves_a_usable_machine(limit):
     assert machine.stop_reason_ == next(iter(limit))
     assert machine.dual_objective_ <= machine.primal_objective_
     assert np.isfinite(machine.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("max_iter", [2, 5])
+def test_a_fit_that_is_stopped_has_the_bound_of_its_best_point(max_iter):
+    X, y = overlapping(n=300)
+    machine = SoftmaxSVC(C=100.0, bias=None, max_iter=max_iter)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        machine.fit(X, y)
+    # Without a bias the bound is the objective less half the squared gradient; that of no weights at all may be better.
+    nothing = 100.0 * len(y) * np.log(len(machine.classes_))
+    assert machine.dual_objective_ >= machine.primal_objective_ - machine.gradient_norm_**2 / 2 - 1e-9 * nothing
+    assert machine.dual_objective_ >= 0.0
+    assert machine.primal_objective_ < nothing
+
+
+@pytest.mark.parametrize(
+    ("params", "last_weight", "exact"),
+    [({}, 1.0, False), ({"tol": 1e-5}, 1.0, True), ({}, 2.0, True), ({"class_weight": {0: 2.0}}, 1.0, False)],
+)
+def test_an_exact_answer_that_costs_something_is_for_those_who_ask(params, last_weight, exact, monkeypatch):
+    monkeypatch.setattr(primal_newton, "NewtonSettings", partial(NewtonSettings, polish_share=0.0, polish_work=0.0))
+    X, y = overlapping(n=400)
+    weight = np.append(np.ones(len(y) - 1), last_weight)
+    machine = SoftmaxSVC(C=10.0, **params).fit(X, y, sample_weight=weight)
+    assert machine.converged_
+    assert (machine.duality_gap_ < 1e-12) == exact
 
 
 def test_hard_costs_are_solved_without_a_warning():

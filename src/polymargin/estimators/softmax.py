@@ -57,7 +57,8 @@ class SoftmaxSVC(MulticlassSVC):
         objective. None: no b.
     <kernel>
     tol : float, default=1e-3
-        When to stop: the largest value of what ``stop`` names. Up to 1,024 examples are solved to rounding.
+        When to stop: the largest value of what ``stop`` names. Up to 1,024 examples are solved to rounding where
+        ``tol`` is at most 1e-5, where sample weights differ within a class, or where that is a small share of the fit.
     stop : {"auto", "violation", "gap"}, default="auto"
         What ``tol`` is compared with. ``"gap"``, which ``"auto"`` is: the relative gap between the objective and its
         lower bound; for a problem that is not convex the gap that the same gradient would mean if it were.

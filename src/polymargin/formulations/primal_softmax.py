@@ -24,15 +24,25 @@ from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import ClassLayout, KernelModel, LinearModel, Outcome
 from polymargin.models.declared import declare
-from polymargin.solvers import Limits, NewtonResult, Objective, OneVsRestLoss, SoftmaxLoss, class_factor, minimize
+from polymargin.solvers import (
+    Limits,
+    NewtonResult,
+    Objective,
+    OneVsRestLoss,
+    Polish,
+    SoftmaxLoss,
+    class_factor,
+    minimize,
+)
 from polymargin.support.blocks import RowBlocks, row_blocks
 from polymargin.support.examples import dense
 from polymargin.support.numeric import Floats, Ints, Matrix
 from polymargin.support.typing import Bias, FeatureBasis, Strategy
 
-# Up to here a fit goes on to the limits of rounding, so that the order of the rows, or weights in place of repeated
-# rows, change nothing.
+# Up to here a fit goes on to the limits of rounding where that is asked for, or cheap, so that the order of the rows,
+# or weights in place of repeated rows, change nothing.
 _SMALL = 1024
+_EXACT_TOLERANCE = 1e-5  # who asks for as much is taken to ask for an exact answer, as in the core
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,9 +133,8 @@ class PrimalSoftmax:
                 threads=options.threads,
                 progress=None if report is None else progress,
             )
-            polish = training.n_examples <= _SMALL and kernel.refine
             start = self._start(objective, options.start, training)
-            return solution(minimize(objective, start, limits, polish=polish))
+            return solution(minimize(objective, start, limits, polish=_polish(training, kernel, options)))
 
     def _class_factor(self, n_classes: int) -> Floats:
         """Return a factor B of the kernel of the classes, BB'."""
@@ -218,3 +227,12 @@ class PrimalSoftmax:
             outcome=PrimalOutcome(**vars(ended), gradient_norm=float(result.gradient_norm)),
             by_gap=options.stop != "violation",
         )
+
+
+def _polish(training: TrainingSet, kernel: Kernel, options: RunOptions) -> Polish:
+    """Return how far to go for an exact answer; examples of a class that have weights are to count as so many."""
+    if training.n_examples > _SMALL or not kernel.refine:
+        return "never"
+    costs, firsts = training.cost_bounds, training.class_starts[:-1]
+    weighted = bool(np.any(np.maximum.reduceat(costs, firsts) > np.minimum.reduceat(costs, firsts)))
+    return "always" if weighted or options.tolerance <= _EXACT_TOLERANCE else "cheap"

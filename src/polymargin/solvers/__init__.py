@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polymargin.solvers.linear_program_problem import MARGIN, KernelValues
     from polymargin.solvers.linear_program_whole import WholeProgramSettings
     from polymargin.solvers.primal_losses import OneVsRestLoss, PrimalLoss, SoftmaxLoss
-    from polymargin.solvers.primal_newton import NewtonResult, NewtonSettings, minimize
+    from polymargin.solvers.primal_newton import NewtonResult, NewtonSettings, Polish, minimize
     from polymargin.solvers.primal_objective import Objective, class_factor
 
 _MODULES = {
@@ -39,7 +39,7 @@ _MODULES = {
     "linear_program_problem": ("MARGIN", "KernelValues"),
     "linear_program_whole": ("WholeProgramSettings",),
     "primal_losses": ("OneVsRestLoss", "PrimalLoss", "SoftmaxLoss"),
-    "primal_newton": ("NewtonSettings", "NewtonResult", "minimize"),
+    "primal_newton": ("NewtonSettings", "NewtonResult", "Polish", "minimize"),
     "primal_objective": ("Objective", "class_factor"),
 }
 __getattr__, __dir__ = loaded_from(__name__, _MODULES)
@@ -63,6 +63,7 @@ __all__ = [
     "NewtonSettings",
     "Objective",
     "OneVsRestLoss",
+    "Polish",
     "PrimalLoss",
     "Progress",
     "SignedScores",

@@ -13,11 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 
 from polymargin.solvers.limits import Limits, Status
 from polymargin.solvers.primal_objective import Objective
@@ -43,8 +41,14 @@ class NewtonSettings:
     # Of the steps to the limits of rounding:
     polish_steps: int = 12  # at most
     polished: float = 1e-12  # norm of the gradient to stop at, as a share of the point's
-    cg_accuracy: float = 1e-3  # several rough steps cost less than one exact one, and end as near
-    cg_steps: int = 1000
+    polish_accuracy: float = 1e-3  # several rough steps cost less than one exact one, and end as near
+    # Where nobody asked for them, as many products with the Hessian as this share of all before; or so many operations,
+    # some hundredths of a second.
+    polish_share: float = 0.1
+    polish_work: float = 2e9
+
+
+Polish = Literal["always", "cheap", "never"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,10 @@ class TruncatedNewton:
         """Return the next point, None if none is better; a gradient whose norm is ``enough`` is as good as none."""
         settings = self._settings
         value, gradient = self._value_and_gradient(point)
-        direction = self._direction(point, gradient, enough)
+        norm = float(np.linalg.norm(gradient))
+        wanted = norm * min(settings.rough, np.sqrt(norm / max(1.0, float(np.linalg.norm(point)))))
+        wanted = max(wanted, min(settings.rough * norm, settings.enough_share * enough))
+        direction = self.direction(point, gradient, wanted, settings.direction_steps)
         slope, length = float(gradient @ direction), 1.0
         if not -slope > np.finfo(float).eps * abs(value):
             return None  # no value could tell a better point: it would go on for ever
@@ -99,19 +106,18 @@ class TruncatedNewton:
             length /= 2.0
         return None
 
-    def _direction(self, point: Floats, gradient: Floats, enough: float) -> Floats:
-        """Minimise the quadratic model roughly; stop where it is not convex."""
-        settings = self._settings
+    def direction(self, point: Floats, gradient: Floats, wanted: float, most: int) -> Floats:
+        """Minimise the quadratic model until what is left of the gradient has the norm that is wanted.
+
+        Stops after ``most`` products with the Hessian, and where the model is not convex.
+        """
         if self._products >= self._affordable:
             self._preconditioner, self._products = self._objective.preconditioner(point, self._go_on), 0
         precondition = self._preconditioner or np.copy
-        norm = float(np.linalg.norm(gradient))
-        wanted = norm * min(settings.rough, np.sqrt(norm / max(1.0, float(np.linalg.norm(point)))))
-        wanted = max(wanted, min(settings.rough * norm, settings.enough_share * enough))
         direction, residual = np.zeros_like(gradient), -gradient
         scaled = precondition(residual)
         search, product = scaled.copy(), float(residual @ scaled)
-        for _ in range(settings.direction_steps):
+        for _ in range(most):
             bent = self._hessian_product(point, search)
             self._products += 1
             curvature = float(search @ bent)
@@ -142,13 +148,15 @@ class _Search:
         self._limits = limits
         self.point = start
         self.primal = objective.value_and_gradient(start)[0]
-        self.dual = objective.bound(start)
+        self.dual = max(0.0, objective.bound(start))  # no loss is negative
         self.iterations = 0
         self.status: Status | None = None
         self._max_iterations = limits.max_iterations if limits.max_iterations >= 0 else np.inf
         self._deadline = time.perf_counter() + limits.time_limit
         self._progress = limits.progress
         self._settings = settings
+        self._newton: TruncatedNewton | None = None  # steps on the objective itself
+        self._products = 0  # with Hessians
 
     @property
     def tolerance(self) -> float:
@@ -208,18 +216,6 @@ class _Search:
     def run(self, softer: Objective) -> None:
         """Minimise a softer objective from the best point."""
 
-        def value_and_gradient(point: Floats) -> tuple[float, Floats]:
-            self.check()
-            return softer.value_and_gradient(point)
-
-        def hessian_product(point: Floats, direction: Floats) -> Floats:
-            self.check()
-            return softer.hessian_product(point, direction)
-
-        def go_on() -> bool:
-            self.check()
-            return True
-
         def step(point: Floats) -> bool:
             self.iterations += 1
             if self.visit(point, *softer.value_and_gradient(point), softer):
@@ -229,31 +225,55 @@ class _Search:
                 self._stop("max_iter")
             return False
 
+        newton = self._steps(softer)
+        self._newton = newton if softer is self.objective else None
         if self.visit(self.point, *softer.value_and_gradient(self.point), softer):
             return
         if self.iterations >= self._max_iterations:
             self._stop("max_iter")
-        newton = TruncatedNewton(softer, value_and_gradient, hessian_product, go_on, self._settings)
         point = self.point
         while (following := newton.step(point, self._enough)) is not None:
             point = following
             if step(point):
                 return
 
-    def polish(self) -> None:
-        """Take full Newton steps, which no line search can judge any more, while the gradient falls."""
+    def _steps(self, objective: Objective) -> TruncatedNewton:
+        """Return steps on an objective that can be stopped at any pass over the data."""
+
+        def value_and_gradient(point: Floats) -> tuple[float, Floats]:
+            self.check()
+            return objective.value_and_gradient(point)
+
+        def hessian_product(point: Floats, direction: Floats) -> Floats:
+            self.check()
+            self._products += 1
+            return objective.hessian_product(point, direction)
+
+        def go_on() -> bool:
+            self.check()
+            return True
+
+        return TruncatedNewton(objective, value_and_gradient, hessian_product, go_on, self._settings)
+
+    def polish(self, asked: bool) -> None:
+        """Take full Newton steps, which no line search can judge any more, while the gradient falls.
+
+        If nobody asked for them they end as soon as they have cost a share of the rest.
+        """
         objective, settings = self.objective, self._settings
+        newton = self._newton or self._steps(objective)
         point = self.point
         value, gradient = objective.value_and_gradient(point)
-        size = len(point)
+        size, most = len(point), self._products + self._polish_products(asked)
         for _ in range(settings.polish_steps):
-            if np.linalg.norm(gradient) <= settings.polished * np.linalg.norm(point):
+            norm = float(np.linalg.norm(gradient))
+            if norm <= settings.polished * np.linalg.norm(point) or self._products >= most:
                 break
-            hessian = LinearOperator((size, size), matvec=partial(self._checked_product, point))
-            step, _ = cg(hessian, -gradient, rtol=settings.cg_accuracy, maxiter=settings.cg_steps)
+            left = min(settings.direction_steps, most - self._products)
+            step = newton.direction(point, gradient, settings.polish_accuracy * norm, left)
             self.iterations += 1
             new_value, new_gradient = objective.value_and_gradient(point + step)
-            if not np.linalg.norm(new_gradient) <= 0.5 * np.linalg.norm(gradient):
+            if not np.linalg.norm(new_gradient) <= 0.5 * norm:
                 break
             point, value, gradient = point + step, new_value, new_gradient
         if value <= self.primal + abs(self.primal) * np.finfo(float).eps * size:
@@ -261,9 +281,12 @@ class _Search:
             self.dual = max(self.dual, objective.bound(point))
             self.visit(point, value, gradient, objective)
 
-    def _checked_product(self, point: Floats, direction: Floats) -> Floats:
-        self.check()
-        return self.objective.hessian_product(point, np.ravel(direction))
+    def _polish_products(self, asked: bool) -> int:
+        """Return how many products with the Hessian the steps to rounding may take."""
+        settings = self._settings
+        if asked:
+            return settings.polish_steps * settings.direction_steps
+        return int(max(settings.polish_share * self._products, settings.polish_work / self.objective.product_work))
 
 
 def minimize(
@@ -271,7 +294,7 @@ def minimize(
     start: Floats,
     limits: Limits[NewtonResult],
     *,
-    polish: bool = False,
+    polish: Polish = "never",
     settings: NewtonSettings | None = None,
 ) -> NewtonResult:
     """Minimise until the relative gap between the objective and its lower bound is at most the tolerance.
@@ -287,8 +310,9 @@ def minimize(
     limits : Limits
         When to stop: iterations are Newton steps. Progress is reported at every pass over the data, after each Newton
         step with the outcome. Threads are those of the objective.
-    polish : bool, default=False
-        Whether to go on, from there, to the limits of rounding.
+    polish : {"always", "cheap", "never"}, default="never"
+        Whether to go on, from there, to the limits of rounding: however long that takes, or as far as it costs a small
+        share of what was done before.
     settings : NewtonSettings, default=None
         How steps are taken; None for what was measured to be good.
 
@@ -304,10 +328,10 @@ def minimize(
             search.run(objective if loss is objective.loss else objective.with_loss(loss))
             if search.status:
                 break
-        if series[-1] is objective.loss and (polish or not search.status):
-            search.polish()
-    except _StopError:
-        pass  # the best point so far is the answer
+        if series[-1] is objective.loss and (polish != "never" or not search.status):
+            search.polish(asked=polish == "always" or not search.status)
+    except _StopError:  # the best point so far is the answer
+        search.dual = max(search.dual, objective.bound(search.point))
     if search.gap <= search.tolerance:
         search.status = "converged"
     return search.outcome()

@@ -90,6 +90,12 @@ class Objective:
         """The number of variables."""
         return self._n_weights + (self.n_classes if self.free_bias else 0)
 
+    @property
+    def product_work(self) -> float:
+        """Operations of a product with the Hessian."""
+        numbers = self.Z.nnz if sp.issparse(self.Z) else self.Z.size
+        return 4.0 * numbers * self.shape[1]
+
     def split(self, point: Floats) -> tuple[Floats, Floats]:
         """Return V and b of a point; b is 0 where it is not free."""
         b = point[self._n_weights :] if self.free_bias else np.zeros(self.n_classes)
