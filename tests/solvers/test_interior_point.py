@@ -1,6 +1,7 @@
 """The interior point method, which goes on with the linear program where classes overlap."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from reference.linear_program import linear_program
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LinearProgramSVC, certify
-from polymargin.solvers import Limits, LinearProgramSettings, solve_linear_program
+from polymargin.solvers import Limits, LinearProgramSettings, WholeProgramSettings, solve_linear_program
 from polymargin.solvers import linear_program as solver
+from polymargin.solvers.linear_program_whole import WholeProgram
 
 DATA = {
     "iris": iris,
@@ -56,6 +58,27 @@ def test_coefficients_that_are_zero_in_the_solution_are_zero(monkeypatch):
     assert (vertex.solver_used_, machine.solver_used_) == ("highs", "interior-point")
     assert len(machine.support_) <= 1.1 * len(vertex.support_)
     assert len(machine.support_) < len(y)
+
+
+def test_patience_begins_anew_where_coefficients_come_back(monkeypatch):
+    # So many are left out that some violate their constraints.
+    whole = WholeProgramSettings(idle_shares=(1.0,), idle_loss=1e6)
+    monkeypatch.setattr(solver, "DEFAULT_SETTINGS", replace(AT_ONCE, whole=whole))
+    update, waited = WholeProgram._update_dual, []
+
+    def watched(self):
+        self._since, size = 3, len(self._constraints.columns)
+        update(self)
+        if len(self._constraints.columns) > size:
+            waited.append(self._since)
+
+    monkeypatch.setattr(WholeProgram, "_update_dual", watched)
+    X, y = digits(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        LinearProgramSVC(max_iter=200).fit(X, y)
+    assert waited
+    assert not any(waited)
 
 
 def test_weights_and_class_weights(at_once):

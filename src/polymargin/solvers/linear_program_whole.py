@@ -177,6 +177,7 @@ class WholeProgram:
         missing = np.flatnonzero(activities > 1.0)
         if len(missing):
             method.take(missing, 1.0 - activities[missing])
+            self._since = 0  # the equations are missed anew, and until they are met the gap says little
 
     def _vertex(self, square: bool, target: float) -> bool:
         """Take the vertex that the iterates point at, if it is better; return whether its gap is the target."""
