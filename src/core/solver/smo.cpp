@@ -187,16 +187,11 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
             step_limit = enough - all.iterations;
             continue;
         }
-        Outcome outcome = Outcome::blocked;
-        double cost = 0.0;
-        for (int jumps = 0; outcome == Outcome::blocked && jumps < most_jumps; ++jumps) {
-            outcome = (*jump)();
-            cost += jump->cost();
-            if (outcome != Outcome::impossible) ++all.iterations;
-        }
+        const Outcome outcome = (*jump)(static_cast<int>(std::min<Index>(most_jumps, max_iterations - all.iterations)));
+        all.iterations += jump->steps();
         if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
         // Jumps and steps take turns, and about the same time.
-        step_limit = std::max(block.size / 2, static_cast<Index>(cost / step_cost));
+        step_limit = std::max(block.size / 2, static_cast<Index>(jump->cost() / step_cost));
         most_jumps = std::min(2 * most_jumps, settings.most_jumps);
     }
 }

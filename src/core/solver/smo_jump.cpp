@@ -11,19 +11,14 @@
 namespace polymargin {
 
 template <class Real>
-typename SmoJump<Real>::Outcome SmoJump<Real>::operator()() {
+typename SmoJump<Real>::Outcome SmoJump<Real>::operator()(int most) {
     cost_ = 0.0;
     if (!find_free()) return Outcome::impossible;
-    double length = 0.0;
-    if (follow()) {
-        solve();
-        length = length_to_optimum();
-    }
-    if (!(length > 0.0) && factorise()) {  // rounding has not seen the new factor
-        solve();
-        length = length_to_optimum();
-    }
-    return length > 0.0 ? go(length) : Outcome::impossible;
+    const bool followed = follow();
+    if (!followed && !factorise()) return Outcome::impossible;
+    const Outcome outcome = go(most);
+    if (outcome != Outcome::impossible || !followed || !factorise()) return outcome;
+    return go(most);  // rounding has not seen the new factor
 }
 
 template <class Real>
@@ -107,57 +102,113 @@ bool SmoJump<Real>::follow() {
     return true;
 }
 
+/// Steps until one arrives; if together they gain nothing, all is as it was.
+template <class Real>
+typename SmoJump<Real>::Outcome SmoJump<Real>::go(int most) {
+    const double f_p = block_.f.data()[pivot_];
+    right_.clear();
+    before_.clear();
+    for (const Index a : order_) right_.push_back(f_p - block_.f.data()[a]);
+    free_ = order_;
+    free_.push_back(pivot_);
+    for (const Index t : free_) before_.push_back(block_.beta.data()[t]);
+    Outcome outcome = Outcome::blocked;
+    for (steps_ = 0; outcome == Outcome::blocked && factor_.size() > 0 && steps_ < most; ++steps_) outcome = step();
+    if (settle()) return outcome;
+    for (std::size_t a = 0; a < free_.size(); ++a) block_.beta.data()[free_[a]] = before_[a];
+    factor_.clear();
+    steps_ = 0;
+    return Outcome::impossible;
+}
+
+template <class Real>
+typename SmoJump<Real>::Outcome SmoJump<Real>::step() {
+    solve();
+    const Index blocking = move();
+    if (blocking < 0) return Outcome::arrived;
+    if (blocking < std::ssize(order_)) {
+        leave(blocking);
+    } else {
+        factor_.clear();  // p itself
+    }
+    return Outcome::blocked;
+}
+
 /// Solve for the step. All bounds being finite, one that is too long does no harm: it ends at one of them.
 template <class Real>
 void SmoJump<Real>::solve() {
-    const double f_p = block_.f.data()[pivot_];
-    step_.clear();
-    for (const Index a : order_) step_.push_back(f_p - block_.f.data()[a]);
+    step_ = right_;
     factor_.solve(step_);
     step_.push_back(-std::accumulate(step_.begin(), step_.end(), 0.0));
-    free_ = order_;
-    free_.push_back(pivot_);
-    const auto m = static_cast<double>(free_.size());
-    cost_ += m * (m + static_cast<double>(block_.size));
+    const auto m = static_cast<double>(step_.size());
+    cost_ += m * m;
 }
 
-/// Where along the step the objective is least: 1, but for rounding and the ridge that guards against it.
+/// Move to where the objective is least along the step, which is its end but for the ridge, or to the first bound; the
+/// variable that is there now, as it is numbered in `step_`, or -1.
 template <class Real>
-double SmoJump<Real>::length_to_optimum() {
-    std::vector<const Real*> rows(free_.size());
-    for (std::size_t a = 0; a < free_.size(); ++a) rows[a] = block_.row(free_[a]);
-    change_.assign(block_.size, 0.0);
-    accumulate<Real>(rows, step_, change_.data(), block_.size);
-    double descent = 0.0, curvature = 0.0;
-    for (std::size_t a = 0; a < free_.size(); ++a) {
-        descent -= step_[a] * block_.f.data()[free_[a]];
-        curvature += step_[a] * change_[free_[a]];
+Index SmoJump<Real>::move() {
+    double descent = 0.0, square = 0.0;
+    for (std::size_t a = 0; a < right_.size(); ++a) {
+        descent += step_[a] * right_[a];
+        square += step_[a] * step_[a];
     }
-    if (!(descent > 0.0)) return 0.0;
-    return curvature > 0.0 ? descent / curvature : std::numeric_limits<double>::infinity();
-}
-
-template <class Real>
-typename SmoJump<Real>::Outcome SmoJump<Real>::go(double length) {
+    const double curvature = descent - ridge_ * square;
+    double length = curvature > 0.0 ? descent / curvature : std::numeric_limits<double>::infinity();
+    const auto variable = [this](std::size_t a) { return a < order_.size() ? order_[a] : pivot_; };
     Index blocking = -1;
-    for (std::size_t a = 0; a < free_.size(); ++a) {
-        const Index t = free_[a];
+    for (std::size_t a = 0; a < step_.size(); ++a) {
+        const Index t = variable(a);
         const double b = block_.beta.data()[t];
         const double distance = step_[a] > 0.0 ? block_.upper.data()[t] - b : b - block_.lower.data()[t];
         if (std::abs(step_[a]) * length > distance) {
             length = distance / std::abs(step_[a]);
-            blocking = t;
+            blocking = static_cast<Index>(a);
         }
     }
-    for (std::size_t a = 0; a < free_.size(); ++a) {
-        const Index t = free_[a];
+    for (std::size_t a = 0; a < step_.size(); ++a) {
+        const Index t = variable(a);
         const double lower = block_.lower.data()[t], upper = block_.upper.data()[t];
         double& b = block_.beta.data()[t];
         // A variable that meets its bound gets the bound itself, not the bound plus rounding.
-        b = t == blocking ? (step_[a] > 0.0 ? upper : lower) : std::clamp(b + length * step_[a], lower, upper);
+        b = static_cast<Index>(a) == blocking ? (step_[a] > 0.0 ? upper : lower)
+                                              : std::clamp(b + length * step_[a], lower, upper);
+        if (a < right_.size()) right_[a] -= length * (right_[a] - ridge_ * step_[a]);
     }
-    for (Index t = 0; t < block_.size; ++t) block_.f.data()[t] += static_cast<Real>(length * change_[t]);
-    return blocking < 0 ? Outcome::arrived : Outcome::blocked;
+    return blocking;
+}
+
+/// Go on without a variable of the factor.
+template <class Real>
+void SmoJump<Real>::leave(Index variable) {
+    const auto after = static_cast<double>(std::ssize(order_) - variable);
+    cost_ += 2.0 * after * after;
+    factor_.remove(variable);
+    order_.erase(order_.begin() + variable);
+    right_.erase(right_.begin() + variable);
+}
+
+/// Bring the gradient up to date; false, and it stays as it is, if the objective has not become better.
+template <class Real>
+bool SmoJump<Real>::settle() {
+    std::vector<const Real*> rows;
+    std::vector<double> moved, change(block_.size, 0.0);
+    for (std::size_t a = 0; a < free_.size(); ++a) {
+        const double difference = block_.beta.data()[free_[a]] - before_[a];
+        if (difference == 0.0) continue;
+        rows.push_back(block_.row(free_[a]));
+        moved.push_back(difference);
+    }
+    cost_ += static_cast<double>(rows.size()) * static_cast<double>(block_.size);
+    accumulate<Real>(rows, moved, change.data(), block_.size);
+    double ascent = 0.0;
+    for (std::size_t a = 0; a < free_.size(); ++a) {
+        const Index t = free_[a];
+        ascent += (block_.beta.data()[t] - before_[a]) * (block_.f.data()[t] + change[t] / 2);
+    }
+    if (!(ascent < 0.0)) return false;
+    for (Index t = 0; t < block_.size; ++t) block_.f.data()[t] += static_cast<Real>(change[t]);
+    return true;
 }
 
 template class SmoJump<float>;

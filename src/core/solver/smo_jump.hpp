@@ -14,8 +14,10 @@ namespace polymargin {
 ///
 ///     (K_ab - K_ap - K_pb + K_pp) s_b = f_p - f_a,    s_p = - sum_b s_b
 ///
-/// for the free variables a, b other than one of them, p. Its factor follows the few variables that met a bound or left
-/// one since the last jump.
+/// for the free variables a, b other than one of them, p. A step that meets a bound ends there, and the next one goes
+/// on without that variable. The share of the step that was taken is the share by which the right side shrinks, so
+/// steps in a row need no row of the kernel; the gradient follows at their end. The factor of the system follows the
+/// few variables that met a bound or left one.
 template <class Real>
 class SmoJump {
   public:
@@ -24,34 +26,40 @@ class SmoJump {
     SmoJump(SmoBlock<Real>& block, const Blas& blas, const SmoSettings& settings = {})
         : block_(block), settings_(settings), factor_(blas) {}
 
-    /// Go, or as far as the first bound, where that variable then is. Impossible: too few variables are free, or so
-    /// many that a system of them is not worth it, or one has no bound, or the kernel is not positive definite on them.
-    Outcome operator()();
+    /// Go, over at most so many bounds. Impossible, and nothing moves: too few variables are free, or so many that a
+    /// system of them is not worth it, or one has no bound, or the kernel is not positive definite on them.
+    Outcome operator()(int most);
 
     /// Multiplications that a jump takes now if it needs a new factor, about.
     [[nodiscard]] double price();
-    /// Those that the last one took.
+    /// Those that the last call took, and its steps.
     [[nodiscard]] double cost() const { return cost_; }
+    [[nodiscard]] int steps() const { return steps_; }
 
   private:
     [[nodiscard]] bool find_free();
     [[nodiscard]] bool factorise();
     [[nodiscard]] bool follow();
     [[nodiscard]] double entry(Index a, Index b) const;
+    Outcome go(int most);
+    Outcome step();
     void solve();
-    [[nodiscard]] double length_to_optimum();
-    Outcome go(double length);
+    [[nodiscard]] Index move();
+    void leave(Index variable);
+    [[nodiscard]] bool settle();
 
     SmoBlock<Real>& block_;
     SmoSettings settings_;
     std::vector<Index> free_;
+    std::vector<double> before_;  // their coefficients
     DefiniteFactor factor_;
-    std::vector<Index> order_;  // the variables of the factor: those that were free, but p
+    std::vector<Index> order_;  // the variables of the factor: those that are free, but p
     Index pivot_ = -1;          // p
     double ridge_ = 0.0;
     double cost_ = 0.0;
-    std::vector<double> step_;    // of the variables of the factor and then of p
-    std::vector<double> change_;  // that it makes to the gradient
+    int steps_ = 0;
+    std::vector<double> right_;  // side of the system
+    std::vector<double> step_;   // of the variables of the factor and then of p
 };
 
 }  // namespace polymargin

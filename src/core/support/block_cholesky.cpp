@@ -39,14 +39,14 @@ void multiply(const Blas& blas, Index m, Index n, Index k, const double* a, Inde
 
 }  // namespace
 
-POLYMARGIN_MULTIVERSION void solve_triangles(const double* factor, Index size, double* x) {
+POLYMARGIN_MULTIVERSION void solve_triangles(const double* factor, Index size, Index stride, double* x) {
     for (Index j = 0; j < size; ++j) {
-        const double* column = factor + j * size;
+        const double* column = factor + j * stride;
         const double value = x[j] /= column[j];
         for (Index i = j + 1; i < size; ++i) x[i] -= value * column[i];
     }
     for (Index j = size - 1; j >= 0; --j) {
-        const double* column = factor + j * size;
+        const double* column = factor + j * stride;
         x[j] = (x[j] - dot_in_lanes(column + j + 1, x + j + 1, size - j - 1)) / column[j];
     }
 }

@@ -12,8 +12,11 @@ namespace polymargin {
 [[nodiscard]] bool factor_by_blocks(double* matrix, Index size, const Blas& blas, ThreadPool& pool,
                                     const Control& control);
 
-/// `x = (L L')^-1 x` for such a factor. Its columns are read one after the other, there and back. (LAPACK's routine
-/// packs the matrix for every vector.)
-void solve_triangles(const double* factor, Index size, double* x);
+/// `x = (L L')^-1 x` for such a factor, whose columns are `stride` apart. They are read one after the other, there and
+/// back. (LAPACK's routine packs the matrix for every vector.)
+void solve_triangles(const double* factor, Index size, Index stride, double* x);
+inline void solve_triangles(const double* factor, Index size, double* x) {
+    solve_triangles(factor, size, size, x);
+}
 
 }  // namespace polymargin

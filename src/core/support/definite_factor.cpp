@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/block_cholesky.hpp"
 #include "support/multiversion.hpp"
 
 namespace polymargin {
@@ -74,9 +75,7 @@ bool DefiniteFactor::append(std::span<double> values, double own) {
 }
 
 void DefiniteFactor::solve(std::span<double> right) const {
-    char lower = 'L';
-    int m = static_cast<int>(size_), stride = static_cast<int>(stride_), one = 1, info = 0;
-    if (m > 0) blas_.dpotrs(&lower, &m, &one, const_cast<double*>(values_.data()), &stride, right.data(), &m, &info);
+    solve_triangles(values_.data(), size_, stride_, right.data());
 }
 
 }  // namespace polymargin

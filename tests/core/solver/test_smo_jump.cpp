@@ -57,7 +57,7 @@ void check_arrival(double exact) {
     for (Index i = 0; i < 20; ++i) block.upper.data()[i] = -(block.lower.data()[i] = -1e6);
     const double before = dual(block, sign);
     const Blas blas = plain::blas();
-    CHECK(SmoJump<Real>(block, blas)() == SmoJump<Real>::Outcome::arrived);
+    CHECK(SmoJump<Real>(block, blas)(1) == SmoJump<Real>::Outcome::arrived);
     CHECK(dual(block, sign) > before);
     CHECK_CLOSE(sum(block), 0.0, 1e-9);
     for (Index i = 1; i < 20; ++i) CHECK_CLOSE(block.f.data()[i], block.f.data()[0], exact);
@@ -83,7 +83,7 @@ TEST(a_jump_that_is_blocked_leaves_a_variable_at_its_bound) {
     SmoJump<double> jump(block, blas);
     double last = dual(block, flat.sign);
     Index at_bound = 0;
-    while (jump() == SmoJump<double>::Outcome::blocked) {
+    while (jump(1) == SmoJump<double>::Outcome::blocked) {
         Index now = 0;
         for (Index i = 0; i < 24; ++i) {
             const double b = block.beta.data()[i];
@@ -99,16 +99,46 @@ TEST(a_jump_that_is_blocked_leaves_a_variable_at_its_bound) {
     CHECK(at_bound >= 24 - 4);  // three features and the sum leave no more free
 }
 
+TEST(jumps_in_a_row_end_where_one_after_the_other_ends) {
+    Random random(87);
+    const Index n = 60;
+    const Matrix x = fixtures::random_matrix(n, n + 10, random);
+    const Matrix gram = fixtures::plain_gram({.type = KernelType::linear}, x, fixtures::identity(n));
+    std::vector<double> sign(n), beta(n), cost_bounds(n, 0.05);
+    for (Index i = 0; i < n; ++i) {
+        sign[i] = i % 2 == 0 ? 1.0 : -1.0;
+        beta[i] = 0.025 * sign[i];
+    }
+    auto together = block_of<double>(gram, sign, cost_bounds, beta, n);
+    auto apart = block_of<double>(gram, sign, cost_bounds, beta, n);
+    const Blas blas = plain::blas();
+    SmoJump<double> jump(together, blas), single(apart, blas);
+    int steps = 0, calls = 0, single_steps = 0;
+    const auto goes_on = [](SmoJump<double>& each, int most, int& sum) {
+        const auto outcome = each(most);
+        sum += each.steps();
+        return outcome == SmoJump<double>::Outcome::blocked;
+    };
+    do ++calls;
+    while (goes_on(jump, 64, steps));
+    while (goes_on(single, 1, single_steps)) continue;
+    CHECK(steps == single_steps && steps > 4 * calls);
+    for (Index i = 0; i < n; ++i) {
+        CHECK_CLOSE(together.beta.data()[i], apart.beta.data()[i], 1e-9);
+        CHECK_CLOSE(together.f.data()[i], apart.f.data()[i], 1e-9);
+    }
+}
+
 TEST(what_cannot_be_solved_is_left_alone) {
     Random random(83);
     const Blas blas = plain::blas();
     const Flat flat(10, 3, 1.0, random);
     const std::vector<double> zero(10, 0.0);
     auto bound = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 16);
-    CHECK(SmoJump<double>(bound, blas)() == SmoJump<double>::Outcome::impossible);
+    CHECK(SmoJump<double>(bound, blas)(1) == SmoJump<double>::Outcome::impossible);
     const std::vector<double> endless(10, std::numeric_limits<double>::infinity());
     auto hard = block_of<double>(flat.gram, flat.sign, endless, flat.sign, 16);
-    CHECK(SmoJump<double>(hard, blas)() == SmoJump<double>::Outcome::impossible);
+    CHECK(SmoJump<double>(hard, blas)(1) == SmoJump<double>::Outcome::impossible);
     CHECK(std::equal(flat.sign.begin(), flat.sign.end(), hard.beta.data()));
 }
 
@@ -145,7 +175,7 @@ TEST(a_jump_that_follows_the_last_one_goes_where_a_new_one_goes) {
     double cost = 0.0, cost_anew = 0.0;
     for (int turn = 0; turn < 12; ++turn) {
         SmoJump<double> first(anew, blas);
-        CHECK(jump() == first());
+        CHECK(jump(1) == first(1));
         cost += jump.cost();
         cost_anew += first.cost();
         for (Index i = 0; i < n; ++i) CHECK_CLOSE(followed.beta.data()[i], anew.beta.data()[i], 1e-9);
