@@ -161,7 +161,7 @@ std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bo
         auto workspace = workspaces.borrow();
         const Index capacity = std::min(settings.working_set, problem.size());
         BinaryTask<Real> task(problem, segments, cost_bounds, jobs.path(job), settings, capacity,
-                              std::move(workspace->block));
+                              std::move(workspace->block), control);
         if (segments.size() > 1 && !store.whole()) workspace->rows.open(segments[0], segments[1]);
         task.open_tables([&](Range a, Range b) {
             if (a == b) return store.shared(a);
@@ -223,7 +223,8 @@ class SideBySide {
             spare_blocks_.pop_back();
         }
         auto task = std::make_unique<BinaryTask<Real>>(jobs_.problem(next_), jobs_.segments(next_), cost_bounds_,
-                                                       jobs_.path(next_), settings_, plan_.capacity, std::move(block));
+                                                       jobs_.path(next_), settings_, plan_.capacity, std::move(block),
+                                                       control_);
         task->open_tables([&](Range a, Range b) { return a == b ? store_.shared(a) : store_.open(a, b); });
         if (!starts_.empty()) task->start_from(starts_[next_]);
         task->choose();

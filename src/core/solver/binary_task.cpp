@@ -15,12 +15,13 @@ namespace polymargin {
 template <class Real>
 BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const Range> segments,
                              std::span<const double> cost_bounds, const CostPath* path, const BinarySettings& settings,
-                             Index capacity, SmoBlock<Real> block)
+                             Index capacity, SmoBlock<Real> block, const Control& control)
     : problem_(problem),
       segments_(segments),
       cost_bounds_(path != nullptr ? std::span<const double>(path->cost_bounds.front()) : cost_bounds),
       path_(path),
       settings_(settings),
+      control_(control),
       runs_(runs_of(problem)),
       block_(std::move(block)),
       working_(problem.size(), capacity) {
@@ -467,7 +468,7 @@ void BinaryTask<Real>::advance() {
     const double tolerance = std::max(tolerance_ / 2, has_all() ? 0.0 : violation_ * share);
     Index limit = 100 * working_.size();
     if (iteration_limit_ >= 0) limit = std::min(limit, iteration_limit_ - iterations_);
-    const SmoResult solved = smo(block_, tolerance, limit, settings_.jump, settings_.smo);
+    const SmoResult solved = smo(block_, tolerance, limit, settings_.jump, settings_.smo, &control_);
     iterations_ += solved.iterations;
     if (solved.unbounded) return end_stage(Status::unbounded);
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
@@ -499,7 +500,7 @@ void BinaryTask<Real>::polish_solution(const Blas& blas, Index max_free, Index m
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {
         add_to_gradient(which, change);
     };
-    polish(runs_, cost_bounds_, state_, {values, moved}, blas, std::min(max_free, kMostFree), max_solves);
+    polish(runs_, cost_bounds_, state_, {values, moved}, blas, std::min(max_free, kMostFree), max_solves, &control_);
 }
 
 template class BinaryTask<float>;

@@ -31,7 +31,8 @@ class BinaryTask {
     /// `segments` are those of `segments_of`. `path` may be null: then there is one stage, with the bounds
     /// `cost_bounds`.
     BinaryTask(const BinaryProblem& problem, std::span<const Range> segments, std::span<const double> cost_bounds,
-               const CostPath* path, const BinarySettings& settings, Index capacity, SmoBlock<Real> block);
+               const CostPath* path, const BinarySettings& settings, Index capacity, SmoBlock<Real> block,
+               const Control& control);
 
     /// `open(rows, columns)` gives the table of two segments.
     template <class Open>
@@ -138,6 +139,7 @@ class BinaryTask {
     std::span<const double> cost_bounds_;
     const CostPath* path_;
     const BinarySettings& settings_;
+    const Control& control_;
     std::vector<Run> runs_;
     double tolerance_ = 0.0;
     Index iteration_limit_ = -1;  // -1: none

@@ -38,8 +38,9 @@ class Polisher {
         return f;
     }
 
-    void run(Index max_free, Index max_solves) {
+    void run(Index max_free, Index max_solves, const Control* control) {
         for (Index solve = 0; solve < max_solves; ++solve) {
+            if (control != nullptr && control->stop_requested()) return;
             const std::vector<Index> f = free();
             if (static_cast<Index>(f.size()) > max_free) return;
             if (!f.empty() && !move_to(f, target(f))) continue;  // a variable met its bound: solve again without it
@@ -164,10 +165,10 @@ Index PolishRule::solves(Index free, Index size, Index steps) const {
 }
 
 void polish(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
-            const PolishKernel& kernel, const Blas& blas, Index max_free, Index max_solves) {
+            const PolishKernel& kernel, const Blas& blas, Index max_free, Index max_solves, const Control* control) {
     const double before = violation(runs, state, cost_bounds).size();
     const BinaryState saved = state;
-    Polisher(runs, cost_bounds, state, kernel, blas).run(max_free, max_solves);
+    Polisher(runs, cost_bounds, state, kernel, blas).run(max_free, max_solves, control);
     // Not "no worse": with an indefinite kernel the linear conditions may describe a saddle.
     if (!(violation(runs, state, cost_bounds).size() <= before)) state = saved;
 }

@@ -5,6 +5,7 @@
 
 #include "problem/binary.hpp"
 #include "support/blas.hpp"
+#include "support/control.hpp"
 
 namespace polymargin {
 
@@ -49,8 +50,10 @@ inline constexpr Index kMostFree = 256;
 /// the free variables, release the worst violator by one step of SMO. When the worst violators are free, the rest is
 /// rounding: the system is solved once more, for what the first solution left, and that is the end. The state is kept
 /// only if the violation fell. Problems with more than `max_free` free variables are left as they are, and after
-/// `max_solves` systems it is enough: a warm start needs a few, a bad one is not worth more.
+/// `max_solves` systems it is enough: a warm start needs a few, a bad one is not worth more. With
+/// `control`, a stop ends it early.
 void polish(std::span<const Run> runs, std::span<const double> cost_bounds, BinaryState& state,
-            const PolishKernel& kernel, const Blas& blas, Index max_free = kMostFree, Index max_solves = 64);
+            const PolishKernel& kernel, const Blas& blas, Index max_free = kMostFree, Index max_solves = 64,
+            const Control* control = nullptr);
 
 }  // namespace polymargin

@@ -167,18 +167,22 @@ void SmoBlock<Real>::resize_empty(Index count, Index capacity, std::function<con
 
 template <class Real>
 SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas,
-              const SmoSettings& settings) {
+              const SmoSettings& settings, const Control* control) {
     SmoResult all;
+    const Index between_polls = std::max<Index>(1, settings.between_polls / block.width);
     Index step_limit = settings.steps_before_jump * block.size;
     int most_jumps = settings.first_jumps;
     std::optional<SmoJump<Real>> jump;
     while (true) {
         const Index left = max_iterations - all.iterations;
-        const Index most = blas != nullptr ? std::min(left, step_limit) : left;
+        const Index most = std::min({left, blas != nullptr ? step_limit : left, between_polls});
         const SmoResult some =
             with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { return run<bytes>(block, tolerance, most); });
         all = {all.iterations + some.iterations, some.violation, some.unbounded};
         if (some.iterations < most || all.iterations >= max_iterations) return all;
+        if (control != nullptr && control->stop_requested()) return all;
+        step_limit -= some.iterations;
+        if (blas == nullptr || step_limit > 0) continue;
         using Outcome = typename SmoJump<Real>::Outcome;
         if (!jump) jump.emplace(block, *blas, settings);
         const double step_cost = static_cast<double>(settings.step_cost * block.width);
@@ -198,7 +202,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
 
 template struct SmoBlock<float>;
 template struct SmoBlock<double>;
-template SmoResult smo<float>(SmoBlock<float>&, double, Index, const Blas*, const SmoSettings&);
-template SmoResult smo<double>(SmoBlock<double>&, double, Index, const Blas*, const SmoSettings&);
+template SmoResult smo<float>(SmoBlock<float>&, double, Index, const Blas*, const SmoSettings&, const Control*);
+template SmoResult smo<double>(SmoBlock<double>&, double, Index, const Blas*, const SmoSettings&, const Control*);
 
 }  // namespace polymargin

@@ -5,6 +5,7 @@
 
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
+#include "support/control.hpp"
 
 namespace polymargin {
 
@@ -61,6 +62,8 @@ struct SmoSettings {
     /// Of a variable that a factor loses or gains, if a new factor takes 1 for each of its variables.
     Index change_cost = 6;
     Index most_free = 768;  ///< a larger system is not worth it: its cost grows with the cube
+    /// Steps are taken without a look for a stop until they have gone over so many variables in all, which takes 30 ms.
+    Index between_polls = 50'000'000;
     /// A kernel that is singular on the free variables is guarded by a ridge, the larger, the more often rounding won.
     int attempts = 3;
     double larger_ridge = 1e3;
@@ -69,9 +72,10 @@ struct SmoSettings {
 /// Sequential minimal optimisation with second-order choice of the second variable (Fan, Chen and Lin 2005), on a block
 /// whose kernel is at hand, until the violation is at most `tolerance` or `max_iterations` steps were taken. One pass
 /// over the block updates the gradient and finds the first variable of the next step, a second pass finds its partner.
-/// With `blas`, when that takes long, jumps (`SmoJump`) are tried in between.
+/// With `blas`, when that takes long, jumps (`SmoJump`) are tried in between. With `control`, a stop ends it early, at
+/// a better point than it began with.
 template <class Real>
 SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, const Blas* blas = nullptr,
-              const SmoSettings& settings = {});
+              const SmoSettings& settings = {}, const Control* control = nullptr);
 
 }  // namespace polymargin

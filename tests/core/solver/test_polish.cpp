@@ -104,6 +104,18 @@ TEST(polish_ends_after_so_many_systems) {
     CHECK(state.beta == before.beta && state.f == before.f);
 }
 
+TEST(a_stop_ends_polishing) {
+    Random random(116);
+    const KnownOptimum known(30, random);
+    const auto runs = runs_of({{{0, 30, 1.0}, {30, 60, -1.0}}});
+    BinaryState state = state_at(known.gram, known.sign, disturbed(known, random));
+    const BinaryState before = state;
+    Control control;
+    control.cancel();
+    polish(runs, known.cost_bounds, state, kernel_of(known.gram, state), plain::blas(), kMostFree, 64, &control);
+    CHECK(state.beta == before.beta && state.f == before.f);
+}
+
 TEST(exact_answers_are_cheap_for_few_variables_of_few_problems) {
     const PolishRule rule;
     CHECK(rule.solves(10, 100, 100) >= rule.least);

@@ -158,6 +158,24 @@ TEST(with_jumps_the_same_optimum_is_found_in_fewer_steps) {
     }
 }
 
+TEST(a_stop_ends_steps_and_jumps) {
+    Random random(84);
+    const Blas blas = plain::blas();
+    const Flat flat(80, 5, 100.0, random);
+    const std::vector<double> zero(80, 0.0);
+    auto block = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, zero, 80);
+    Control control;
+    control.cancel();
+    const double before = dual(block, flat.sign);
+    const SmoResult stopped = smo(block, 1e-6, kNoLimit, &blas, {}, &control);
+    CHECK(stopped.violation > 1e-6);
+    CHECK(stopped.iterations > 0 && stopped.iterations <= 80);  // one turn
+    CHECK(dual(block, flat.sign) > before);
+    // Without jumps too, after as many steps as the poll is worth.
+    const SmoSettings settings{.between_polls = 5 * block.width};
+    CHECK(smo(block, 1e-6, kNoLimit, nullptr, settings, &control).iterations == 5);
+}
+
 TEST(a_jump_that_follows_the_last_one_goes_where_a_new_one_goes) {
     Random random(85);
     const Blas blas = plain::blas();
