@@ -1,6 +1,7 @@
 #include "machine/train_binary.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -90,6 +91,15 @@ bool wants_exact(const BinaryFamily& family) {
     });
 }
 
+/// Whether nothing speaks against beginning all problems together: each has all examples and finite bounds, and nobody
+/// gave a start or counts steps.
+bool may_share_start(const BinaryFamily& family, Index examples) {
+    return family.starts.empty() && family.paths.empty() && family.folds.empty() && family.refine &&
+           family.settings.max_iterations < 0 && family.problems.size() > 1 &&
+           std::ranges::all_of(family.problems, [&](const auto& problem) { return problem.size() == examples; }) &&
+           std::ranges::none_of(family.cost_bounds, [](double bound) { return std::isinf(bound); });
+}
+
 template <class Real>
 BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const BinaryFamily& family, const Blas& blas,
                       Control& control) {
@@ -112,6 +122,7 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
     }
     if (store.whole()) {
         settings.rows_are_there = true;
+        settings.shares_start = may_share_start(family, n) && !settings.polishing.asked;
         settings.whole_set = std::max(settings.whole_set, settings.whole_set_of_rows);
         settings.working_set = std::max(settings.working_set, settings.working_set_of_whole);
     }

@@ -140,6 +140,16 @@ void solve_alone(BinaryTask<Real>& task, PrivateRows<Real>& rows, const Control&
     }
 }
 
+/// A point to begin with for each problem, or none.
+template <class Real>
+std::vector<SharedPoint> begin_together(const Jobs& jobs, std::span<const double> cost_bounds, GramStore<Real>& store,
+                                        const BinarySettings& settings, Control& control) {
+    const Index bytes = shared_start_bytes(jobs.size(), store.size());
+    if (!settings.shares_start || bytes > store.unused_bytes()) return {};
+    const double gap = settings.gap > 0.0 ? settings.gap : settings.closing.open;
+    return shared_start(jobs.problems(), cost_bounds, store, {settings.tolerance, gap}, settings.sharing, control);
+}
+
 template <class Real>
 std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bounds, GramStore<Real>& store,
                                       const BinarySettings& settings, Control& control,
@@ -154,6 +164,7 @@ std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bo
     for (Index job = 0; job < std::ssize(jobs.problems()); ++job) {
         for (const Range segment : jobs.segments(job)) static_cast<void>(store.shared(segment));  // not by many threads
     }
+    std::vector<SharedPoint> points = begin_together(jobs, cost_bounds, store, settings, control);
     std::atomic<Index> next = 0, done = 0, iterations = 0;
     const auto solve_one = [&](Index job) {
         const BinaryProblem& problem = jobs.problem(job);
@@ -169,6 +180,9 @@ std::vector<BinaryResult> solve_apart(Jobs jobs, std::span<const double> cost_bo
         });
         if (!starts.empty()) task.start_from(starts[job]);
         task.start_evenly();
+        if (!points.empty() && !points[job].state.beta.empty()) {
+            task.begin_at(std::move(points[job].state), points[job].products);
+        }
         solve_alone(task, workspace->rows, control);
         iterations += task.iterations();
         const double violation = jobs.keep(task.take_results(), job);

@@ -10,6 +10,7 @@
 #include "problem/cost_path.hpp"
 #include "problem/folds.hpp"
 #include "solver/polish.hpp"
+#include "solver/shared_start.hpp"
 #include "solver/smo.hpp"
 #include "solver/status.hpp"
 #include "support/blas.hpp"
@@ -59,6 +60,8 @@ struct BinarySettings {
     /// A hard margin below this share of the largest example is taken for none: see `inseparable`.
     double smallest_margin = 1e-4;
     GapSettings closing;
+    bool shares_start = false;  ///< have all problems all examples, and may they begin together?
+    SharedStartSettings sharing;
     PolishRule polishing;
     SmoSettings smo;
     const Blas* polish = nullptr;       ///< if given, and the store has the whole matrix, refine the answer to rounding

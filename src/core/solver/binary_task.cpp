@@ -110,6 +110,13 @@ void BinaryTask<Real>::start_from(const BinaryStart& start) {
 }
 
 template <class Real>
+void BinaryTask<Real>::begin_at(BinaryState state, Index steps) {
+    state_ = std::move(state);
+    iterations_ = steps;
+    fresh_ = false;
+}
+
+template <class Real>
 void BinaryTask<Real>::stop(Status reason) {
     undo_closing();
     if (fold_ < 0) {

@@ -46,6 +46,8 @@ class BinaryTask {
     void close_tables(GramStore<Real>& store);
     /// Begin with a feasible point instead of zero.
     void start_from(const BinaryStart& start);
+    /// Begin at a feasible point whose gradient is known, which took so many steps.
+    void begin_at(BinaryState state, Index steps);
     /// Begin a path of costs with a point that is close to the solution, if there is one.
     void start_evenly();
 

@@ -29,6 +29,9 @@ from polymargin.kernels import Kernel
 from polymargin.models import KernelModel, ScoreLayout
 from polymargin.support.numeric import Floats, Ints
 
+_VECTORS = 10
+"""Of the examples, for each problem, where all problems begin together."""
+
 
 def solve_binary(
     problems: _core.BinaryProblems,
@@ -44,7 +47,7 @@ def solve_binary(
         training.order,
         training.largest_cost_bound,
         options.exact_to,
-        options.budget_bytes(training.X),
+        options.budget_bytes(training.X, vectors=_VECTORS * layout.n_scores),
         options.threads,
     )
     results = session.train_binary(

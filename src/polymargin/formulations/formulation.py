@@ -65,10 +65,10 @@ class RunOptions:
         """A number made of ``random_state``; None is always the same one, so that fits can be repeated."""
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
 
-    def budget_bytes(self, X: Matrix, matrices: int = 1) -> int:
-        """Return the memory for kernel values; more than so many matrices, and a copy of the data, are of no use."""
+    def budget_bytes(self, X: Matrix, matrices: int = 1, vectors: int = 0) -> int:
+        """Return the memory for kernel values; more than these and a copy of the data are of no use."""
         n, features = X.shape
-        return budget_bytes(self.cache_size, int(8 * matrices * n**2 + 8 * n * features + 1_000_000))
+        return budget_bytes(self.cache_size, int(8 * n * (matrices * n + vectors + features) + 1_000_000))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

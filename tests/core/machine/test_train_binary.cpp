@@ -89,6 +89,28 @@ TEST(small_problems_are_polished) {
     }
 }
 
+TEST(with_a_narrow_kernel_all_classes_begin_together) {
+    const Data data(3, 60, 139);
+    const KernelSpec kernel{.type = KernelType::rbf, .gamma = 20.0};
+    auto request = request_for(data, data.x.dense(), kernel, audit::all_rests(3, 60));
+    std::ranges::fill(request.cost_bounds, 100.0);
+    const auto steps = [](const BinaryReport& report) {
+        Index sum = 0;
+        for (const BinaryResult& result : report.results) sum += result.iterations;
+        return sum;
+    };
+    const auto together = run(request);
+    check_report(request, fixtures::plain_gram(kernel, data.x, data.order), together, 1e-8);
+    const Index few = steps(together);
+    CHECK(0 < few && few < 3 * 60);               // not one for each example
+    request.settings.max_iterations = 1'000'000;  // somebody counts steps
+    CHECK(steps(run(request)) > 2 * few);
+    request.settings.max_iterations = -1;
+    request.budget_bytes = GramStore<double>::square_bytes(180) + 20'000;  // little beside the matrix and the examples
+    const auto apart = run(request);
+    CHECK(apart.whole_matrix && steps(apart) > 2 * few);
+}
+
 TEST(exactness_is_asked_for_by_the_tolerance) {
     // Too many pairs for exact answers to be cheap, and no weights.
     Data data(8, 60, 132);
