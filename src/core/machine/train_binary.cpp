@@ -124,7 +124,9 @@ BinaryReport solve_on(GramStore<Real>& store, const Points<Real>& points, const 
         settings.rows_are_there = true;
         settings.shares_start = may_share_start(family, n) && !settings.polishing.asked;
         settings.whole_set = std::max(settings.whole_set, settings.whole_set_of_rows);
-        settings.working_set = std::max(settings.working_set, settings.working_set_of_whole);
+        if (n <= settings.long_row) {
+            settings.working_set = std::max(settings.working_set, settings.working_set_of_whole);
+        }
     }
     std::optional<Folds> folds;
     if (!family.folds.empty()) settings.folds = &folds.emplace(family.folds, family.cost_bounds);

@@ -289,11 +289,12 @@ std::optional<Status> BinaryTask<Real>::reason_to_end() {
 /// How many variables enter the working set in a round.
 template <class Real>
 Index BinaryTask<Real>::entrants() const {
-    if (settings_.rows_are_there) {
+    if (settings_.rows_are_there && problem_.size() <= settings_.long_row) {
         return std::max(settings_.entrants,
                         std::min(problem_.size() / settings_.examples_for_entrant, settings_.most_entrants));
     }
-    return problem_.size() > settings_.long_row ? settings_.entrants_of_long_rows : settings_.entrants;
+    const bool is_dear = problem_.size() > settings_.long_row && !settings_.rows_are_there;
+    return is_dear ? settings_.entrants_of_long_rows : settings_.entrants;
 }
 
 template <class Real>
