@@ -297,6 +297,31 @@ Index BinaryTask<Real>::entrants() const {
     return is_dear ? settings_.entrants_of_long_rows : settings_.entrants;
 }
 
+/// Whether more variables are free than the working set can hold, so that rounds would load the same ones again and
+/// again, or most of all, and a row of the kernel is as it should be in a block of all examples.
+template <class Real>
+bool BinaryTask<Real>::outgrows_working_set() const {
+    const Index n = problem_.size();
+    if (!settings_.rows_are_there || n > settings_.most_in_one_piece || has_all()) return false;
+    if (tables_.size() > 1 || !tables_[0][0]->filled_up()) return false;
+    Index free = 0;
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const double size = std::abs(state_.beta[run.local + i]);
+            free += size > 0.0 && size < cost_bounds_[run.global + i];
+        }
+    }
+    return free >= std::min(working_.capacity(), n / 2);
+}
+
+/// Optimise all variables together from now on.
+template <class Real>
+void BinaryTask<Real>::take_all() {
+    in_one_piece_ = true;
+    working_ = WorkingSet(problem_.size(), problem_.size());
+    block_ = {};
+}
+
 template <class Real>
 void BinaryTask<Real>::choose() {
     while (!finished_ && pending_.empty()) {
@@ -306,6 +331,7 @@ void BinaryTask<Real>::choose() {
             end_stage(*reason);
             continue;
         }
+        if (outgrows_working_set()) take_all();
         const Index count = std::min(working_.capacity(), has_all() ? problem_.size() : entrants());
         const bool even = fresh_ || count == problem_.size();
         const std::vector<Index> wanted = even ? spread(count) : worst(v, count);

@@ -102,7 +102,11 @@ class BinaryTask {
         return size > 0.0 && size < cost_bounds_[run.global + local - run.local];
     }
     /// Whether the working set is the problem.
-    [[nodiscard]] bool has_all() const { return problem_.size() <= std::min(settings_.whole_set, working_.capacity()); }
+    [[nodiscard]] bool has_all() const {
+        return problem_.size() <= working_.capacity() && (in_one_piece_ || problem_.size() <= settings_.whole_set);
+    }
+    [[nodiscard]] bool outgrows_working_set() const;
+    void take_all();
     [[nodiscard]] std::size_t pending_batch() const {
         return std::min(pending_.size(), static_cast<std::size_t>(working_.capacity()));
     }
@@ -157,10 +161,11 @@ class BinaryTask {
     double violation_ = std::numeric_limits<double>::infinity();
     Index iterations_ = 0;  // of this stage
     Index past_iterations_ = 0;
-    bool refining_ = false;  // is tol met, and the answer made better still for polishing?
-    bool closing_ = false;   // is tol met, and the gap to be closed?
-    BinaryState met_;        // the state that met tol, while the gap is closed
-    bool hard_ = false;      // is a bound infinite?
+    bool refining_ = false;      // is tol met, and the answer made better still for polishing?
+    bool closing_ = false;       // is tol met, and the gap to be closed?
+    BinaryState met_;            // the state that met tol, while the gap is closed
+    bool hard_ = false;          // is a bound infinite?
+    bool in_one_piece_ = false;  // has the working set become the problem?
     bool fresh_ = true;
     bool finished_ = false;
     std::vector<BinaryResult> results_;

@@ -265,6 +265,22 @@ TEST(small_working_sets_take_more_rounds_to_the_same_end) {
     }
 }
 
+TEST(more_free_variables_than_a_working_set_holds_are_optimised_in_one_piece) {
+    const Data data(3, 60, 1000.0, 96);
+    const auto rests = audit::all_rests(3, 60);
+    const auto steps = [&](Index most_in_one_piece) {
+        const BinarySettings settings{
+            .working_set = 24, .entrants = 8, .rows_are_there = true, .most_in_one_piece = most_in_one_piece};
+        const auto results = solve<double>(data, rests, settings, kAmple, 1, true);
+        check_all<double>(data, rests, results, settings.tolerance);
+        Index sum = 0;
+        for (const auto& result : results) sum += result.iterations;
+        return sum;
+    };
+    CHECK(2 * steps(data.x.rows) < steps(0));
+    CHECK(steps(data.x.rows - 1) == steps(0));
+}
+
 TEST(a_tight_budget_changes_the_cost_and_not_the_answer) {
     const Data data(3, 80, 2.0, 89);
     const auto pairs = audit::all_pairs(3, 80);
