@@ -281,6 +281,22 @@ TEST(more_free_variables_than_a_working_set_holds_are_optimised_in_one_piece) {
     CHECK(steps(data.x.rows - 1) == steps(0));
 }
 
+TEST(few_enter_at_once_where_rows_are_long) {
+    const Data data(2, 150, 5.0, 97);
+    const auto pair = audit::all_pairs(2, 150);
+    const auto steps = [&](Index long_row, bool rows_are_there) {
+        const BinarySettings settings{.working_set = 48,
+                                      .entrants = 8,
+                                      .rows_are_there = rows_are_there,
+                                      .examples_for_entrant = 10,
+                                      .most_in_one_piece = 0,
+                                      .long_row = long_row};
+        return solve<double>(data, pair, settings, kAmple, 1, true)[0].iterations;
+    };
+    CHECK(steps(299, true) == steps(300, false));
+    CHECK(steps(300, true) != steps(300, false));
+}
+
 TEST(a_tight_budget_changes_the_cost_and_not_the_answer) {
     const Data data(3, 80, 2.0, 89);
     const auto pairs = audit::all_pairs(3, 80);
