@@ -13,6 +13,7 @@ from polymargin import _core
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import KernelModel, Outcome, ScoreLayout
+from polymargin.support.examples import rows_of
 from polymargin.support.memory import budget_bytes
 from polymargin.support.numeric import Floats, Ints, Matrix, relative_gap
 from polymargin.support.typing import Stop
@@ -111,7 +112,7 @@ def expansion(training: TrainingSet, kernel: Kernel, examples: Ints) -> dict[str
     return {
         "kernel": kernel,
         "support": support,
-        "vectors": np.empty((0, 0)) if kernel.precomputed else X[support],
+        "vectors": np.empty((0, 0)) if kernel.precomputed else rows_of(X, support),
         "class_counts": np.bincount(training.class_of(examples), minlength=training.n_classes).astype(np.int32),
         "n_features": X.shape[1],
     }

@@ -89,12 +89,17 @@ def training_set(
         raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; a classifier needs at least two")
     factors = _class_factors(codes, classes, class_weight, sample_weight)
     total = factors[codes] * (1.0 if sample_weight is None else sample_weight)
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(_small(codes, len(classes)), kind="stable")
     if sample_weight is not None:
         order = order[sample_weight[order] > 0]
     starts = np.searchsorted(codes[order], np.arange(len(classes) + 1))
     weight = np.ascontiguousarray(total[order])
     return TrainingSet(X, order.astype(np.int64), starts.astype(np.int64), float(C) * weight, weight)
+
+
+def _small(codes: Ints, n_classes: int) -> NDArray[Any]:
+    """Return numbers of classes in the smallest type that holds them: NumPy sorts two bytes or fewer by counting."""
+    return codes.astype(np.min_scalar_type(n_classes - 1))
 
 
 def _class_factors(

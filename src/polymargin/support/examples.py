@@ -179,6 +179,11 @@ def core_data(X: Matrix) -> _core.Data:
     return _core.Data.dense(np.ascontiguousarray(X))
 
 
+def rows_of(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
+    """Return a copy of some rows; NumPy takes whole rows twice as fast as it finds them by an index."""
+    return X.take(rows, axis=0) if isinstance(X, np.ndarray) else X[rows]
+
+
 def dense(X: Matrix) -> NDArray[Any]:
     """Return a matrix as an array."""
     return X.toarray() if sp.issparse(X) else np.asarray(X)
