@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "linear/rows.hpp"
@@ -104,9 +108,17 @@ inline void add_rows(const LinearData& problem, const Coefficients& coefficients
 /// Parts that sums over dense rows are formed in, whatever the number of threads.
 inline constexpr Index kSumParts = 16;
 
-/// The same of dense rows, in parts that are always cut in the same way.
-inline void add_dense_rows(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
-                           const Workers& workers) {
+/// Whether sums are formed in parts: for many examples, beside which the parts are small.
+[[nodiscard]] inline bool sums_in_parts(const LinearData& problem) {
+    return std::ssize(problem.order) >= kSumParts * problem.classes && DenseRows::suits(problem);
+}
+
+/// The same of dense rows, in parts that are always cut in the same way. `also(p, i, x)` is called for every example i
+/// of part p with its row, once the row is there; without it those that have no coefficients are not read.
+template <class Also = std::nullptr_t>
+void add_dense_rows(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
+                    const Workers& workers, Also&& also = nullptr) {
+    constexpr bool alone = std::is_same_v<std::decay_t<Also>, std::nullptr_t>;
     const Index k = problem.classes, n = coefficients.rows(), features = features_of(problem.data);
     std::vector<Weights<double>> weights;
     for (Index p = 0; p < kSumParts; ++p) weights.emplace_back(features, k);
@@ -120,10 +132,13 @@ inline void add_dense_rows(const LinearData& problem, const Coefficients& coeffi
             for (Index i = n * p / kSumParts; i < n * (p + 1) / kSumParts; ++i) {
                 if (i % Workers::kPart == 0 && workers.control != nullptr) workers.control->throw_if_abandoned();
                 const auto row = coefficients.row(i);
+                if (alone && row.empty()) continue;
+                const Row<double> x = rows.at(problem.order, i);
+                if constexpr (!alone) also(p, i, x);
                 if (row.empty()) continue;
                 std::ranges::fill(by, 0.0);
                 for (const auto& [m, b] : row) by[m] = b, sums[p][m] += b;
-                weights[p].add(rows.at(problem.order, i), by.data());
+                weights[p].add(x, by.data());
             }
         },
         1);
@@ -135,15 +150,16 @@ inline void add_dense_rows(const LinearData& problem, const Coefficients& coeffi
     }
 }
 
-/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients.
-inline void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state,
-                   const Workers& workers) {
+/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients. What `also` is called for `add_dense_rows` says;
+/// only if there are such parts.
+template <class... Also>
+void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state, const Workers& workers,
+            Also&&... also) {
     const Index k = problem.classes;
     state.weights.assign(features_of(problem.data) * k, 0.0);
     state.sums.assign(k, 0.0);
-    // Parts for many examples, beside which their sums are small.
-    if (coefficients.rows() >= kSumParts * k && DenseRows::suits(problem)) {
-        add_dense_rows(problem, coefficients, state, workers);
+    if (sums_in_parts(problem)) {
+        add_dense_rows(problem, coefficients, state, workers, std::forward<Also>(also)...);
     } else {
         add_rows(problem, coefficients, state, workers);
     }
@@ -166,15 +182,15 @@ void snap_to_limits(const Loss& loss, const Example& example, std::span<double> 
     loss.make_feasible(example, row);
 }
 
-/// The scores of examples for the weights and the bias of a state.
-class StateScores {
+/// The scores of examples for some weights and a bias.
+class PointScores {
   public:
-    StateScores(const LinearData& problem, const LinearState& state) : problem_(problem), state_(state) {
+    PointScores(const LinearData& problem, const PrimalPoint& point) : problem_(problem), point_(point) {
         if (!DenseRows::suits(problem)) return;
         const Index features = features_of(problem.data);
         weights_.emplace(features, problem.classes);
         for (Index f = 0; f < features; ++f) {
-            std::copy_n(state.weights.begin() + f * problem.classes, problem.classes, weights_->row(f));
+            std::copy_n(point.weights.begin() + f * problem.classes, problem.classes, weights_->row(f));
         }
     }
 
@@ -192,48 +208,119 @@ class StateScores {
         return room;
     }
     void operator()(Index i, Room& room, std::span<double> scores) const {
-        std::ranges::copy(state_.bias, scores.begin());
-        if (weights_) {
-            weights_->products(room.rows->at(problem_.order, i), room.products.data());
-            for (std::size_t m = 0; m < scores.size(); ++m) scores[m] += room.products[m];
-            return;
-        }
+        if (weights_) return (*this)(room.rows->at(problem_.order, i), room, scores);
+        std::ranges::copy(point_.bias, scores.begin());
         for_entries(problem_.data, problem_.order[i], [&](Index f, double v) {
-            const double* w = state_.weights.data() + f * problem_.classes;
+            const double* w = point_.weights.data() + f * problem_.classes;
             for (std::size_t m = 0; m < scores.size(); ++m) scores[m] += v * w[m];
         });
+    }
+    /// Of a row that is there, if `DenseRows` suit.
+    void operator()(const Row<double>& x, Room& room, std::span<double> scores) const {
+        weights_->products(x, room.products.data());
+        for (std::size_t m = 0; m < scores.size(); ++m) scores[m] = point_.bias[m] + room.products[m];
     }
 
   private:
     const LinearData& problem_;
-    const LinearState& state_;
+    const PrimalPoint& point_;
     std::optional<Weights<double>> weights_;  // of `DenseRows`: padded, for the loops over vectors
 };
 
+/// Adds up what examples are worth, one after the other, by scores and coefficients. Threads have neighbours.
 template <RowLoss Loss>
-PartObjectives objectives_of_part(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
-                                  const StateScores& scores_of, Range range) {
-    const Index k = problem.classes;
-    PartObjectives part;
-    std::vector<double> scores(k), gradient(k), row(k);
-    StateScores::Room room = scores_of.room();
-    for (Index i = range.begin; i < range.end; ++i) {
-        const Example example{problem.labels[i], problem.cost_bounds[i]};
-        scores_of(i, room, scores);
-        std::ranges::fill(row, 0.0);
-        for (const auto& [m, b] : coefficients.row(i)) row[m] = b;
-        const auto offsets = loss.offsets(example.label);
-        for (Index m = 0; m < k; ++m) {
-            gradient[m] = scores[m] + offsets[m];
-            part.linear += row[m] * offsets[m];
-        }
-        for_conjugate_gradient(loss, row, example, [&](Index m, double q) { gradient[m] += q; });
-        part.conjugates += conjugate_of(loss, row, example);
-        part.losses += example.cost_bound * loss.loss(scores, example.label);
-        if (!coefficients.row(i).empty()) snap_to_limits(loss, example, row);
-        part.violation = std::max(part.violation, loss.violation(extremes_of(loss, gradient, row, example)));
+class alignas(kCacheLine) RowObjectives {
+  public:
+    RowObjectives(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
+                  const PointScores& scores_of)
+        : loss_(loss),
+          problem_(problem),
+          coefficients_(coefficients),
+          scores_of_(scores_of),
+          room_(scores_of.room()),
+          scores_(problem.classes),
+          gradient_(problem.classes),
+          row_(problem.classes) {}
+
+    void add(Index i) {
+        scores_of_(i, room_, scores_);
+        add_scored(i);
     }
-    return part;
+    /// With its row at hand.
+    void add(Index i, const Row<double>& x) {
+        scores_of_(x, room_, scores_);
+        add_scored(i);
+    }
+    [[nodiscard]] const PartObjectives& sums() const { return part_; }
+
+  private:
+    void add_scored(Index i) {
+        const Example example{problem_.labels[i], problem_.cost_bounds[i]};
+        std::ranges::fill(row_, 0.0);
+        for (const auto& [m, b] : coefficients_.row(i)) row_[m] = b;
+        const auto offsets = loss_.offsets(example.label);
+        for (Index m = 0; m < problem_.classes; ++m) {
+            gradient_[m] = scores_[m] + offsets[m];
+            part_.linear += row_[m] * offsets[m];
+        }
+        for_conjugate_gradient(loss_, row_, example, [&](Index m, double q) { gradient_[m] += q; });
+        part_.conjugates += conjugate_of(loss_, row_, example);
+        part_.losses += example.cost_bound * loss_.loss(scores_, example.label);
+        if (!coefficients_.row(i).empty()) snap_to_limits(loss_, example, std::span<double>(row_));
+        part_.violation = std::max(part_.violation, loss_.violation(extremes_of(loss_, gradient_, row_, example)));
+    }
+
+    const Loss& loss_;
+    const LinearData& problem_;
+    const Coefficients& coefficients_;
+    const PointScores& scores_of_;
+    typename PointScores::Room room_;
+    std::vector<double> scores_, gradient_, row_;
+    PartObjectives part_;
+};
+
+/// What all examples are worth at some point, in parts that are always cut in the same way.
+template <RowLoss Loss>
+std::vector<PartObjectives> objectives_at(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
+                                          const PrimalPoint& point, const Workers& workers) {
+    const Index n = std::ssize(problem.order);
+    std::vector<PartObjectives> parts((n + Workers::kPart - 1) / Workers::kPart);
+    const PointScores scores_of(problem, point);
+    workers.for_parts(n, [&](Range range) {
+        RowObjectives<Loss> rows(loss, problem, coefficients, scores_of);
+        for (Index i = range.begin; i < range.end; ++i) rows.add(i);
+        parts[range.begin / Workers::kPart] = rows.sums();
+    });
+    return parts;
+}
+
+/// The same while the rows of coefficients are summed up: all that takes long is to read the examples.
+template <RowLoss Loss>
+std::vector<PartObjectives> sum_up_at(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
+                                      const PrimalPoint& point, LinearState& state, const Workers& workers) {
+    const PointScores scores_of(problem, point);
+    std::vector<std::optional<RowObjectives<Loss>>> rows(kSumParts);
+    sum_up(problem, coefficients, state, workers, [&](Index p, Index i, const Row<double>& x) {
+        if (!rows[p]) rows[p].emplace(loss, problem, coefficients, scores_of);  // by the thread that uses it
+        rows[p]->add(i, x);
+    });
+    std::vector<PartObjectives> parts;
+    for (const auto& each : rows) parts.push_back(each ? each->sums() : PartObjectives{});
+    return parts;
+}
+
+/// For examples as they are, what is a point for them without their centre.
+[[nodiscard]] inline PrimalPoint uncentred(const LinearData& problem, PrimalPoint point) {
+    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
+        for (Index m = 0; m < problem.classes; ++m) {
+            point.bias[m] -= problem.centre[f] * point.weights[f * problem.classes + m];
+        }
+    }
+    return point;
+}
+
+[[nodiscard]] inline double square_of(std::span<const double> values) {
+    return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
 }
 
 /// `b_m = weight sum_i B_im + shift_m`. The dual objective counts the shift as the constraint that it stands for: with
@@ -243,31 +330,27 @@ template <RowLoss Loss>
 LinearState evaluate(const Loss& loss, const LinearData& problem, const Coefficients& coefficients, double weight,
                      std::span<const double> shift, const Workers& workers, const PrimalPoint* point = nullptr) {
     LinearState state;
-    sum_up(problem, coefficients, state, workers);
-    const Index k = problem.classes, n = std::ssize(problem.order);
-    for (Index m = 0; m < k; ++m) state.bias.push_back(weight * state.sums[m] + (shift.empty() ? 0.0 : shift[m]));
-    const auto squares = [&] {
-        double square = 0.0;
-        for (const double w : state.weights) square += w * w;
-        return square;
-    };
-    double square = squares();
-    for (const double s : state.sums) square += weight * s * s;
+    std::vector<PartObjectives> parts;
+    const bool at_once = point != nullptr && sums_in_parts(problem);
+    if (at_once) {
+        const PrimalPoint given = uncentred(problem, *point);
+        parts = sum_up_at(loss, problem, coefficients, given, state, workers);
+    } else {
+        sum_up(problem, coefficients, state, workers);
+    }
+    const double square = square_of(state.weights) + weight * square_of(state.sums);
     double primal_square = square;
     if (point != nullptr) {
+        primal_square = square_of(point->weights) + (weight > 0.0 ? square_of(point->bias) / weight : 0.0);
         state.weights = point->weights;
         state.bias = point->bias;
-        primal_square = squares();
-        for (const double b : state.bias) primal_square += weight > 0.0 ? b * b / weight : 0.0;
+    } else {
+        for (const double sum : state.sums) state.bias.push_back(weight * sum);
+        for (std::size_t m = 0; m < shift.size(); ++m) state.bias[m] += shift[m];
     }
-    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
-        for (Index m = 0; m < k; ++m) state.bias[m] -= problem.centre[f] * state.weights[f * k + m];
-    }
-    std::vector<PartObjectives> parts((n + Workers::kPart - 1) / Workers::kPart);
-    const StateScores scores_of(problem, state);
-    workers.for_parts(n, [&](Range range) {
-        parts[range.begin / Workers::kPart] = objectives_of_part(loss, problem, coefficients, scores_of, range);
-    });
+    const PrimalPoint at = uncentred(problem, {state.weights, state.bias});
+    state.bias = at.bias;
+    if (!at_once) parts = objectives_at(loss, problem, coefficients, at, workers);
     double losses = 0.0, linear = 0.0, conjugates = 0.0;
     for (const PartObjectives& part : parts) {
         losses += part.losses;

@@ -137,6 +137,42 @@ TEST(a_centre_is_made_up_for_by_the_bias) {
     });
 }
 
+TEST(a_point_of_the_primal_may_be_another) {
+    Random random(356);
+    std::vector<double> centre(6);
+    for (double& c : centre) c = random.normal();
+    for (const Index n : {40, 200}) {  // 200 are summed up in parts, and scored at once
+        const LinearProblem problem(4, n, 6, 1.0, 357);
+        fixtures::for_row_losses([&](const auto& loss) {
+            const auto coefficients = fixtures::coefficients_of(fixtures::feasible_rows(loss, problem, random), 4);
+            PrimalPoint point{std::vector<double>(24), std::vector<double>(4)};
+            for (double& w : point.weights) w = random.normal();
+            for (double& b : point.bias) b = random.normal();
+            double expected = 0.0;
+            for (const double w : point.weights) expected += 0.5 * w * w;
+            for (const double b : point.bias) expected += 0.25 * b * b;  // with a weight of 2
+            for (Index i = 0; i < n; ++i) {
+                std::vector<double> scores(point.bias);
+                for (Index e = 0; e < 24; ++e) {
+                    scores[e % 4] +=
+                        (problem.x.values[problem.order[i] * 6 + e / 4] - centre[e / 4]) * point.weights[e];
+                }
+                expected += problem.cost_bounds[i] * loss.loss(scores, problem.labels[i]);
+            }
+            for_views(problem, [&](LinearData data) {
+                data.centre = centre;
+                const auto own = evaluate(loss, data, coefficients, 2.0, {}, {});
+                const auto state = evaluate(loss, data, coefficients, 2.0, {}, {}, &point);
+                CHECK(state.weights == point.weights && state.sums == own.sums);
+                CHECK(state.objectives.dual == own.objectives.dual);
+                CHECK_CLOSE(state.objectives.primal, expected, 1e-11 * expected);
+                ThreadPool pool(3);
+                CHECK(same(state, evaluate(loss, data, coefficients, 2.0, {}, {&pool, nullptr}, &point)));
+            });
+        });
+    }
+}
+
 TEST(linear_states_do_not_depend_on_the_threads) {
     Random random(345);
     const LinearProblem problem(3, 2300, 4, 1.0, 346);
