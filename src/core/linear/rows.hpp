@@ -24,11 +24,22 @@ struct Row {
 template <class Real>
 class LinearRows {
   public:
-    /// Example i is row `order[i]` of `data`, which must not be a kernel matrix. Throws std::invalid_argument, naming
-    /// row and column, when a squared length overflows. After a stop request the rows must not be used.
-    /// With a `shift`, which only dense data may have, it is subtracted from every example.
+    /// Example i is row `order[i]` of `data`, which must not be a kernel matrix. After a stop request the rows must not
+    /// be used. With a `shift`, which only dense data may have, it is subtracted from every example.
     LinearRows(const DataView& data, std::span<const Index> order, const Workers& workers,
-               std::span<const double> shift = {});
+               std::span<const double> shift = {})
+        : LinearRows(data, order, shift, workers) {
+        read_to(size(), workers);
+    }
+    /// The same with nothing read yet but how many values there are; `read_to` does the rest while data, order and
+    /// shift are there.
+    [[nodiscard]] static LinearRows unread(const DataView& data, std::span<const Index> order, const Workers& workers,
+                                           std::span<const double> shift = {}) {
+        return {data, order, shift, workers};
+    }
+    /// Read the first so many examples, those that have not been. Throws std::invalid_argument, naming row and column,
+    /// when a squared length overflows.
+    void read_to(Index count, const Workers& workers);
 
     [[nodiscard]] Index size() const { return std::ssize(starts_) - 1; }
     [[nodiscard]] Index features() const { return std::ssize(original_); }
@@ -36,6 +47,8 @@ class LinearRows {
     [[nodiscard]] Index bytes() const {
         return starts_.back() * static_cast<Index>(sizeof(Real) + (dense() ? 0 : sizeof(std::uint32_t)));
     }
+    /// How many have been read.
+    [[nodiscard]] Index ready() const { return ready_; }
     /// Values that are kept.
     [[nodiscard]] Index entries() const { return starts_.back(); }
     [[nodiscard]] Row<Real> row(Index i) const {
@@ -64,13 +77,21 @@ class LinearRows {
         const Index bytes = count * static_cast<Index>(sizeof(T));
         for (Index b = 0; b < bytes; b += static_cast<Index>(kCacheLine)) __builtin_prefetch(begin + b);
     }
-    struct Source;
+    struct Source {
+        DataView data;
+        std::span<const Index> order;
+        std::span<const double> shift;
+    };
+    LinearRows(const DataView& data, std::span<const Index> order, std::span<const double> shift,
+               const Workers& workers);
     /// Find out whether the rows are dense, and where each begins; if not, number the features.
-    void plan(const Source& source, const Workers& workers);
-    void read(const Source& source, Range part, std::span<const std::uint32_t> place);
-    void read_dense(const Source& source, Index i);
-    void finish(const Source& source, Index i);
+    void plan(const Workers& workers);
+    void read(Range part, std::span<const std::uint32_t> place);
+    void read_dense(Index i);
+    void finish(Index i);
 
+    Source source_;
+    Index ready_ = 0;  // rows that have been read
     std::vector<Index> starts_;
     Buffer<Real> values_;
     Buffer<std::uint32_t> columns_;

@@ -1,10 +1,12 @@
 #include "machine/train_linear.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <stdexcept>
 
 #include "kernel/points.hpp"
+#include "linear/source.hpp"
 #include "solver/solve_linear.hpp"
 #include "support/buffer.hpp"
 
@@ -17,19 +19,21 @@ struct Shuffled {
     std::vector<double> cost_bounds;
     std::vector<Index> place;  ///< of each of the caller's examples
 
-    explicit Shuffled(const LinearRequest& request) : place(request.order.size()) {
-        std::vector<Index> from(request.order.size());
-        std::iota(from.begin(), from.end(), Index{0});
+    Shuffled(const LinearRequest& request, const Workers& workers) : place(request.order.size()) {
+        std::vector<std::uint32_t> from(request.order.size());
+        std::iota(from.begin(), from.end(), std::uint32_t{0});
         if (request.settings.shuffling) Shuffler(request.settings.seed)(std::span(from));
         order.resize(from.size());
         labels.resize(from.size());
         cost_bounds.resize(from.size());
-        for (std::size_t p = 0; p < from.size(); ++p) {
-            order[p] = request.order[from[p]];
-            labels[p] = request.labels[from[p]];
-            cost_bounds[p] = request.cost_bounds[from[p]];
-            place[from[p]] = static_cast<Index>(p);
-        }
+        workers.for_parts(std::ssize(from), [&](Range part) {
+            for (Index p = part.begin; p < part.end; ++p) {
+                order[p] = request.order[from[p]];
+                labels[p] = request.labels[from[p]];
+                cost_bounds[p] = request.cost_bounds[from[p]];
+                place[from[p]] = p;
+            }
+        });
     }
     [[nodiscard]] std::vector<Index> places_of(std::span<const Index> examples) const {
         std::vector<Index> places;
@@ -40,7 +44,7 @@ struct Shuffled {
 
 /// Choose how to solve.
 template <RowLoss Loss, class Real>
-LinearSolution solve(const LinearTask<Loss>& task, LinearMethod method, const LinearRows<Real>& rows,
+LinearSolution solve(const LinearTask<Loss>& task, LinearMethod method, LinearRows<Real>& rows,
                      const LinearTools& tools) {
     if (method == LinearMethod::sequential_dual) return LinearSolver<Loss, Real>(task, rows, tools).run();
     if constexpr (SimplexLoss<Loss>) {
@@ -67,7 +71,7 @@ struct Rows {
 
 /// Solve to the gap and then, where the violation counts, to ever finer ones until it is met.
 template <RowLoss Loss, class Real>
-LinearSolution solve_to_violation(LinearTask<Loss> task, const LinearRequest& request, const LinearRows<Real>& rows,
+LinearSolution solve_to_violation(LinearTask<Loss> task, const LinearRequest& request, LinearRows<Real>& rows,
                                   const LinearTools& tools) {
     LinearSolution solution = solve(task, request.method, rows, tools);
     const Index most = task.settings.max_visits;
@@ -93,16 +97,21 @@ LinearSolution solve_to_violation(LinearTask<Loss> task, const LinearRequest& re
     return solution;
 }
 
+/// Whether all classes are solved together by Newton's steps on samples.
+template <class Loss, class Real>
+bool begins_with_samples(const LinearRequest& request, const LinearRows<Real>& rows) {
+    return request.method == LinearMethod::sequential_dual && request.start_support.empty() &&
+           request.start_bias.empty() &&
+           samples_grow<Loss>(request.settings, rows, request.classes, request.tuning.newton);
+}
+
 /// The classes of a separable machine are solved in groups: few, so that a visit does not cost much more for all its
 /// classes than for one, but two at least, for two threads. Their number does not depend on that of the threads. All
 /// are one group for Newton's steps on samples, whose passes over the examples the threads share.
 template <class Loss, class Real>
 std::vector<Range> groups_of(const LinearRequest& request, const LinearRows<Real>& rows) {
     const Index classes = request.classes, most = request.tuning.classes_in_group;
-    const bool together = request.method == LinearMethod::sequential_dual && request.start_support.empty() &&
-                          request.start_bias.empty() &&
-                          samples_grow<Loss>(request.settings, rows, classes, request.tuning.newton);
-    if (!SeparableLoss<Loss> || classes < 2 || together) return {{0, classes}};
+    if (!SeparableLoss<Loss> || classes < 2 || begins_with_samples<Loss>(request, rows)) return {{0, classes}};
     const Index count = std::max<Index>(2, (classes + most - 1) / most);
     std::vector<Range> groups;
     for (Index g = 0; g < count; ++g) groups.push_back({classes * g / count, classes * (g + 1) / count});
@@ -161,12 +170,13 @@ LinearReport report_of(std::vector<LinearSolution> parts, std::span<const Range>
 template <class Loss, class Real>
 LinearReport solve_all(const LinearRequest& request, const Loss& loss, const Blas& blas, Control& control,
                        ThreadPool& pool) {
-    const Shuffled examples(request);
     const Workers workers{&pool, &control};
+    const Shuffled examples(request, {.pool = &pool, .control = &control, .thorough = true});
     // With a free bias the origin is anywhere: in the middle of the examples the solver is fastest.
     std::vector<double> centre;
     if (request.bias == BiasKind::free) centre = polymargin::centre(request.data, request.order, workers);
-    const LinearRows<Real> rows(request.data, examples.order, workers, centre);
+    auto rows = LinearRows<Real>::unread(request.data, examples.order, workers, centre);
+    if (!begins_with_samples<Loss>(request, rows)) rows.read_to(rows.size(), workers);
     const auto groups = groups_of<Loss>(request, rows);
     const auto start_support = examples.places_of(request.start_support);
     std::vector<LinearSolution> solutions(groups.size());
@@ -211,10 +221,12 @@ bool moderate(const LinearRequest& request, const Workers& workers) {
     const double small = request.tuning.least_number, large = request.tuning.most_number;
     const auto [least, most] = std::ranges::minmax(request.cost_bounds);
     const Index n = std::ssize(request.order);
+    const auto* dense = std::get_if<DenseView>(&request.data);
     std::vector<double> norms((n + Workers::kPart - 1) / Workers::kPart, 0.0);  // the largest of each part
     workers.for_parts(n, [&](Range part) {
         double& norm = norms[part.begin / Workers::kPart];
         for (Index i = part.begin; i < part.end; ++i) {
+            if (dense != nullptr && i + kRowsAhead < part.end) fetch_row(*dense, request.order[i + kRowsAhead]);
             norm = std::max(norm, squared_length(request.data, request.order[i]));
         }
     });

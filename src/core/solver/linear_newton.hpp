@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,13 +11,13 @@
 
 namespace polymargin {
 
-/// Newton steps from where the sequential method came to, or from nothing, on samples that grow; the coefficients that
-/// it holds are used up. `weight` is that of a bias that is part of the weights, or where a free one starts; `bias`
-/// becomes the one that was found, if it is free. The status is `precision` if these steps do not get there.
+/// Newton steps from some coefficients, after so many visits, or from nothing, on samples that grow. `weight` is that
+/// of a bias that is part of the weights, or where a free one starts; `bias` becomes the one that was found, if it is
+/// free. The status is `precision` if these steps do not get there.
 template <NewtonLoss Loss, class Real>
-LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver,
-                                const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
-                                const LinearTools& tools, bool grow = false) {
+LinearSolution finish_by_newton(const LinearTask<Loss>& task, std::optional<Coefficients> start, Index visits,
+                                LinearRows<Real>& rows, double weight, std::vector<double>& bias,
+                                const LinearTools& tools) {
     const bool free = task.bias == BiasKind::free;
     const auto evaluated = [&](const Coefficients& coefficients, const PrimalPoint* point) {
         return evaluate(task.loss, task.problem, coefficients, free ? 0.0 : weight, bias, tools.workers, point);
@@ -24,8 +25,9 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
     ProximalNewton<Loss, Real> newton(task.loss, task.problem.labels, task.problem.cost_bounds, task.problem.classes,
                                       rows, weight, free, task.tuning.newton, tools.blas, *tools.workers.pool,
                                       tools.control);
-    const Index left = task.settings.max_visits < 0 ? -1 : task.settings.max_visits - solver.visits();
-    if (!grow) newton.start(solver.take_coefficients(), bias);
+    const Index left = task.settings.max_visits < 0 ? -1 : task.settings.max_visits - visits;
+    const bool grow = !start;
+    if (start) newton.start(*std::exchange(start, std::nullopt), bias);
     return_freed_memory();
     LinearSolution solution;
     double wanted = task.gap;
@@ -40,8 +42,7 @@ LinearSolution finish_by_newton(const LinearTask<Loss>& task, SequentialDual<Los
         if (solution.status != Status::converged || solution.state.gap() <= task.gap) break;
         solution.status = Status::precision;
     }
-    solver.count(newton.visits());
-    solution.visits = solver.visits();
+    solution.visits = visits + newton.visits();
     if (solution.status == Status::converged) return solution;
     // Stopped somewhere on the way, the coefficients may be worth less than none.
     if (!(solution.state.objectives.dual >= 0.0)) {
@@ -79,19 +80,24 @@ bool samples_grow(const SequentialSettings& settings, const LinearRows<Real>& ro
     }
 }
 
-/// Come near by the sequential method, or on samples if there are enough examples, and finish by Newton steps.
+/// Whether that is how a task is solved: with nothing better to start from.
+template <RowLoss Loss, class Real>
+bool begins_with_samples(const LinearTask<Loss>& task, const LinearRows<Real>& rows) {
+    return task.start_support.empty() && task.start_bias.empty() &&
+           samples_grow<Loss>(task.settings, rows, task.problem.classes, task.tuning.newton);
+}
+
+/// Come near by the sequential method and finish by Newton steps.
 template <NewtonLoss Loss, class Real>
-LinearSolution solve_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver,
-                               const LinearRows<Real>& rows, double weight, std::vector<double>& bias,
-                               const LinearTools& tools) {
+LinearSolution solve_by_newton(const LinearTask<Loss>& task, SequentialDual<Loss, Real>& solver, LinearRows<Real>& rows,
+                               double weight, std::vector<double>& bias, const LinearTools& tools) {
     const bool free = task.bias == BiasKind::free;
-    // With nothing better to start from.
-    const bool grow = task.start_support.empty() && task.start_bias.empty() &&
-                      samples_grow<Loss>(task.settings, rows, task.problem.classes, task.tuning.newton);
-    if (grow) return finish_by_newton(task, solver, rows, weight, bias, tools, true);
     const Status status = solver.run(std::max(task.tuning.near_gap, task.gap), task.tuning.near_loops);
     if (free) bias.assign(solver.bias().begin(), solver.bias().end());
-    if (status == Status::converged) return finish_by_newton(task, solver, rows, weight, bias, tools);
+    if (status == Status::converged) {
+        return finish_by_newton<Loss, Real>(task, solver.take_coefficients(), solver.visits(), rows, weight, bias,
+                                            tools);
+    }
     LinearSolution solution;
     solution.status = status;
     solution.visits = solver.visits();

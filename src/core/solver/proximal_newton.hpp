@@ -97,8 +97,8 @@ class ProximalNewton {
     /// `weight` is that of a bias that is part of the weights: 1, or 0 if there is none. If the bias is `free` it is
     /// where the method starts.
     ProximalNewton(const Loss& loss, std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
-                   const LinearRows<Real>& rows, double weight, bool free, const NewtonSettings& settings,
-                   const Blas& blas, ThreadPool& pool, Control& control);
+                   LinearRows<Real>& rows, double weight, bool free, const NewtonSettings& settings, const Blas& blas,
+                   ThreadPool& pool, Control& control);
 
     /// Whether the method is for such a problem: blocks of the Hessian are small and the examples many.
     [[nodiscard]] static bool suits(const LinearRows<Real>& rows, Index classes, const NewtonSettings& settings = {});
@@ -108,7 +108,8 @@ class ProximalNewton {
     /// Go on until the relative gap, as far as the precision of the scores and a bias that is still moving show it, is
     /// at most `gap`. Not converged: a stop, too many visits in all, or nothing more to gain in this way.
     Status run(double gap, Index max_visits);
-    /// The same from nothing, on samples that grow: the first examples, which must be in random order.
+    /// The same from nothing, on samples that grow: the first examples, which must be in random order. What has not
+    /// been read is read when it is needed: whoever is in a hurry has an answer before.
     Status grow(double gap, Index max_visits);
     /// The numbers of examples in the samples, the last of which is all.
     [[nodiscard]] static std::vector<Index> samples(const LinearRows<Real>& rows, const NewtonSettings& settings = {});
@@ -223,7 +224,7 @@ class ProximalNewton {
     std::span<const Index> labels_;
     std::span<const double> cost_bounds_;
     Index classes_, size_;
-    const LinearRows<Real>& rows_;
+    LinearRows<Real>& rows_;
     double weight_, bias_;  // bias_: the value of the feature that stands for it
     bool free_;
     NewtonSettings settings_;

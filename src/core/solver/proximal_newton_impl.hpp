@@ -28,10 +28,9 @@ inline void add_to(std::vector<double>& to, double by, const std::vector<double>
 
 template <NewtonLoss Loss, class Real>
 ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Index> labels,
-                                           std::span<const double> cost_bounds, Index classes,
-                                           const LinearRows<Real>& rows, double weight, bool free,
-                                           const NewtonSettings& settings, const Blas& blas, ThreadPool& pool,
-                                           Control& control)
+                                           std::span<const double> cost_bounds, Index classes, LinearRows<Real>& rows,
+                                           double weight, bool free, const NewtonSettings& settings, const Blas& blas,
+                                           ThreadPool& pool, Control& control)
     : loss_(loss),
       labels_(labels),
       cost_bounds_(cost_bounds),
@@ -62,12 +61,6 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
                            .answers = Buffer<Real>(Tile::kMost * width_),
                            .rows = Buffer<Real>(rows.dense() ? Tile::kMost * rows.features() : 1)});
     }
-    for (Index i = 0; i < rows.size(); ++i) {
-        least_norm_ += rows.norm(i) + weight;
-        mean_cost_ += cost_bounds[i];
-    }
-    least_norm_ /= static_cast<double>(std::max<Index>(1, rows.size()));
-    mean_cost_ /= static_cast<double>(std::max<Index>(1, rows.size()));
     const auto offsets = loss_.offsets(labels_.empty() ? 0 : labels_[0]);
     for (Index m = 0; m < classes_; ++m) margin_ = std::max(margin_, std::abs(static_cast<double>(offsets[m])));
     reach_.assign(size_, 0.0);

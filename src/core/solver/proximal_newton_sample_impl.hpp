@@ -19,8 +19,14 @@ std::vector<Index> ProximalNewton<Loss, Real>::samples(const LinearRows<Real>& r
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::take_first(Index count) {
+    rows_.read_to(count, {.pool = &pool_, .control = &control_});
     active_ = count;
     centred_ = 0;
+    least_norm_ = mean_cost_ = 0.0;
+    for (Index i = 0; i < count; ++i) {
+        least_norm_ += (rows_.norm(i) + weight_) / static_cast<double>(count);
+        mean_cost_ += cost_bounds_[i] / static_cast<double>(count);
+    }
     best_.primal = std::numeric_limits<double>::infinity();  // another sample, another objective
     scale_ = static_cast<double>(rows_.size()) / static_cast<double>(std::max<Index>(1, count));
     // In the first two columns: C x^2, and its square.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -50,23 +51,21 @@ double largest_curvature(const LinearRows<Real>& rows, int steps, const Control&
 template <RowLoss Loss, class Real>
 class LinearSolver {
   public:
-    LinearSolver(const LinearTask<Loss>& task, const LinearRows<Real>& rows, const LinearTools& tools)
-        : task_(task),
-          rows_(rows),
-          tools_(tools),
-          solver_(task.loss, task.problem.labels, task.problem.cost_bounds, task.problem.classes, rows, task.settings,
-                  tools.control),
-          free_(task.bias == BiasKind::free) {}
+    LinearSolver(const LinearTask<Loss>& task, LinearRows<Real>& rows, const LinearTools& tools)
+        : task_(task), rows_(rows), tools_(tools), free_(task.bias == BiasKind::free) {}
 
     LinearSolution run() {
         if (!task_.start_support.empty()) start(task_.start_support, task_.start_rows);
-        find_norms();
         if (free_) shift_ = starting_bias();
-        solver_.set_bias(free_ ? bias_scale_ : task_.bias_weight(), shift_);
+        // On samples the sequential method may never be needed.
+        if (!begins_with_samples(task_, rows_)) set_bias();
         if constexpr (NewtonLoss<Loss>) {
             if (newton_suits<Loss>(task_.settings, rows_, task_.problem.classes, task_.tuning.newton)) {
+                const double weight = free_ ? mean_norm() : task_.bias_weight();
                 LinearSolution solution =
-                    solve_by_newton(task_, solver_, rows_, free_ ? mean_norm_ : task_.bias_weight(), shift_, tools_);
+                    begins_with_samples(task_, rows_)
+                        ? finish_by_newton<Loss, Real>(task_, std::nullopt, 0, rows_, weight, shift_, tools_)
+                        : solve_by_newton(task_, sequential(), rows_, weight, shift_, tools_);
                 return solution.status == Status::precision ? solve_the_rest(std::move(solution)) : solution;
             }
         }
@@ -74,16 +73,29 @@ class LinearSolver {
     }
 
   private:
+    SequentialDual<Loss, Real>& sequential() {
+        const LinearData& problem = task_.problem;
+        if (!solver_) {
+            solver_.emplace(task_.loss, problem.labels, problem.cost_bounds, problem.classes, rows_, task_.settings,
+                            tools_.control);
+        }
+        return *solver_;
+    }
+
     LinearSolution run_sequential() {
-        if (free_) return LinearFreeBias<Loss, Real>(task_, solver_, tools_.workers).run(bias_scale_, shift_);
-        return solve_bounded<Real>(task_, solver_, tools_.workers,
-                                   [&](const LinearState& state) { solver_.set_weights(state.weights); });
+        if (free_) {
+            return LinearFreeBias<Loss, Real>(task_, sequential(), tools_.workers)
+                .run(bias_scale_.value_or(1.0), shift_);
+        }
+        return solve_bounded<Real>(task_, sequential(), tools_.workers,
+                                   [&](const LinearState& state) { sequential().set_weights(state.weights); });
     }
 
     /// Go on in small steps where Newton's led no further; the better of the two answers.
     LinearSolution solve_the_rest(LinearSolution before) {
         restart(before.coefficients);
-        solver_.set_bias(free_ ? bias_scale_ : task_.bias_weight(), shift_);
+        sequential().count(before.visits - sequential().visits());
+        set_bias();
         LinearSolution after = run_sequential();
         if (after.status == Status::converged || after.state.gap() <= before.state.gap()) return after;
         before.status = after.status;
@@ -93,10 +105,10 @@ class LinearSolver {
 
     /// Begin with some coefficients and their weights.
     void start(std::span<const Index> support, std::span<const double> rows) {
-        solver_.start_from(support, rows);
+        sequential().start_from(support, rows);
         LinearState state;
-        sum_up(task_.problem, solver_.coefficients(), state, tools_.workers);
-        solver_.set_weights(state.weights);
+        sum_up(task_.problem, sequential().coefficients(), state, tools_.workers);
+        sequential().set_weights(state.weights);
     }
     void restart(const Coefficients& coefficients) {
         const Index k = task_.problem.classes;
@@ -113,37 +125,50 @@ class LinearSolver {
 
     /// A free bias to start from: that of a warm start, given for the examples as they are, for the examples without
     /// their centre.
-    [[nodiscard]] std::vector<double> starting_bias() const {
+    [[nodiscard]] std::vector<double> starting_bias() {
         const Index k = task_.problem.classes;
         if (task_.start_bias.empty()) return std::vector<double>(k, 0.0);
         std::vector<double> bias(task_.start_bias.begin(), task_.start_bias.end());
         LinearState state;
-        sum_up(task_.problem, solver_.coefficients(), state, tools_.workers);
+        sum_up(task_.problem, sequential().coefficients(), state, tools_.workers);
         for (Index f = 0; f < std::ssize(task_.problem.centre); ++f) {
             for (Index m = 0; m < k; ++m) bias[m] += task_.problem.centre[f] * state.weights[f * k + m];
         }
         return bias;
     }
 
-    /// Of the squared lengths of the rows, 1 if there is nothing but zeros, and the weight of a free bias: the
-    /// direction in which all coefficients of a class grow is not to be stiffer than the stiffest that the examples
-    /// have, for one example after the other hardly moves along it, and not much softer, for the sums take long then.
-    void find_norms() {
-        if (!free_ || tools_.control.stop_requested()) return;  // rows may not have been read
-        for (Index i = 0; i < rows_.size(); ++i) mean_norm_ += rows_.norm(i) / static_cast<double>(rows_.size());
-        const double stiffest = largest_curvature(rows_, task_.tuning.curvature_steps, tools_.control);
-        bias_scale_ = stiffest > 0.0 ? task_.tuning.bias_share * stiffest : 1.0;
-        if constexpr (ShiftableLoss<Loss>) bias_scale_ *= task_.tuning.exact_bias_share;
-        if (!(mean_norm_ > 0.0)) mean_norm_ = 1.0;
+    /// Of the squared lengths of the rows, 1 if there is nothing but zeros: the weight of a free bias in Newton's
+    /// steps. Of those that have been read, or of the first sample.
+    double mean_norm() {
+        if (rows_.ready() == 0) {
+            const auto sizes = ProximalNewton<Loss, Real>::samples(rows_, task_.tuning.newton);
+            rows_.read_to(sizes.front(), {.pool = tools_.workers.pool, .control = &tools_.control});
+        }
+        const Index count = rows_.ready();
+        double mean = 0.0;
+        for (Index i = 0; i < count; ++i) mean += rows_.norm(i) / static_cast<double>(count);
+        return mean > 0.0 ? mean : 1.0;
+    }
+
+    /// Give the sequential method its bias, and a free one its weight: the direction in which all coefficients of a
+    /// class grow is not to be stiffer than the stiffest that the examples have, for one example after the other hardly
+    /// moves along it, and not much softer, for the sums take long then.
+    void set_bias() {
+        if (free_ && !bias_scale_ && !tools_.control.stop_requested()) {
+            const double stiffest = largest_curvature(rows_, task_.tuning.curvature_steps, tools_.control);
+            bias_scale_ = stiffest > 0.0 ? task_.tuning.bias_share * stiffest : 1.0;
+            if constexpr (ShiftableLoss<Loss>) *bias_scale_ *= task_.tuning.exact_bias_share;
+        }
+        sequential().set_bias(free_ ? bias_scale_.value_or(1.0) : task_.bias_weight(), shift_);
     }
 
     const LinearTask<Loss>& task_;
-    const LinearRows<Real>& rows_;
+    LinearRows<Real>& rows_;
     const LinearTools& tools_;
-    SequentialDual<Loss, Real> solver_;
+    std::optional<SequentialDual<Loss, Real>> solver_;  // once it is needed
     bool free_;
-    std::vector<double> shift_;  // empty unless the bias is free
-    double bias_scale_ = 1.0, mean_norm_ = 0.0;
+    std::vector<double> shift_;         // empty unless the bias is free
+    std::optional<double> bias_scale_;  // once it is known
 };
 
 }  // namespace polymargin

@@ -6,9 +6,11 @@
 #include "check.hpp"
 #include "fixtures.hpp"
 #include "linear/source.hpp"
+#include "linear_problems.hpp"
 
 using namespace polymargin;
 using fixtures::Csr;
+using fixtures::LinearProblem;
 using fixtures::Matrix;
 using fixtures::Random;
 
@@ -217,4 +219,24 @@ TEST(entries_come_in_the_order_of_the_data_without_zeros) {
     CHECK(entries(csr.view(), 0) == Entries{{3, -3.0}, {1, 2.0}});
     CHECK(entries(x.dense(), 1).empty() && entries(csr.view(), 1).empty());
     CHECK(features_of(x.dense()) == 4 && features_of(csr.view()) == 4);
+}
+
+TEST(rows_may_be_read_when_they_are_needed) {
+    for (const double density : {0.2, 1.0}) {
+        const LinearProblem problem(3, 3000, 7, density, 72);
+        const DataView data = problem.csr.view();
+        const LinearRows<float> all(data, problem.order, {});
+        auto some = LinearRows<float>::unread(data, problem.order, {});
+        CHECK(some.ready() == 0 && all.ready() == 3000);
+        CHECK(some.size() == 3000 && some.bytes() == all.bytes() && some.dense() == all.dense());
+        for (const Index count : {700, 300, 3000}) {
+            some.read_to(count, {});
+            for (Index i = 0; i < count; ++i) {
+                const Row<float> a = some.row(i), b = all.row(i);
+                CHECK(a.count == b.count && std::equal(a.values, a.values + a.count, b.values));
+                CHECK(a.columns == nullptr || std::equal(a.columns, a.columns + a.count, b.columns));
+                CHECK(some.norm(i) == all.norm(i));
+            }
+        }
+    }
 }

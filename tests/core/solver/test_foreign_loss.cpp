@@ -143,7 +143,7 @@ LinearSolution solve_linear(const Data& data, BiasKind bias, double gap) {
     const Workers workers{&pool, &control};
     std::vector<double> centre;
     if (bias == BiasKind::free) centre = polymargin::centre(view, order, workers);
-    const LinearRows<double> rows(view, order, workers, centre);
+    LinearRows<double> rows(view, order, workers, centre);
     const LinearSettings tuning;
     const LinearTask<SquaredCosts> task{.loss = loss,
                                         .problem = {view, order, data.labels, data.cost_bounds, data.classes, centre},

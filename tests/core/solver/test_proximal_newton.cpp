@@ -201,6 +201,20 @@ TEST(a_stop_in_a_sample_leaves_points_of_all_examples) {
     CHECK(setup.solver.visits() < problem.size());
 }
 
+TEST(no_more_is_read_than_the_samples_need) {
+    const LinearProblem problem(3, 4000, 6, 1.0, 17);
+    Setup<WestonWatkins, double> whole(WestonWatkins(), problem, 1.0);
+    CHECK(whole.solver.grow(1e-6, -1) == Status::converged);
+    for (const Index visits : {2000, -1}) {
+        auto rows = LinearRows<double>::unread(whole.data, problem.order, {});
+        ProximalNewton<WestonWatkins, double> solver(whole.loss, problem.labels, problem.cost_bounds, 3, rows, 1.0,
+                                                     false, {}, whole.blas, whole.pool, whole.control);
+        CHECK(solver.grow(1e-6, visits) == (visits < 0 ? Status::converged : Status::max_iterations));
+        CHECK(rows.ready() == (visits < 0 ? 4000 : 1000));
+        CHECK((solver.point().weights == whole.solver.point().weights) == (visits < 0));
+    }
+}
+
 TEST(no_stop_leaves_a_point_that_is_worth_less_than_nothing) {
     const LinearProblem problem(3, 4000, 6, 1.0, 17);
     fixtures::for_row_losses([&](const auto& loss) {
