@@ -33,9 +33,11 @@ POLYMARGIN_INLINE Extremes<Real> run(const Pass<Real>& p) {
             lowest[l] = bottom < lowest[l] ? bottom : lowest[l];
         }
     }
-    for (Index l = 1; l < lanes; ++l) {
-        highest[0] = highest[l] > highest[0] ? highest[l] : highest[0];
-        lowest[0] = lowest[l] < lowest[0] ? lowest[l] : lowest[0];
+    for (Index half = lanes / 2; half > 0; half /= 2) {
+        for (Index l = 0; l < half; ++l) {
+            highest[l] = highest[l + half] > highest[l] ? highest[l + half] : highest[l];
+            lowest[l] = lowest[l + half] < lowest[l] ? lowest[l + half] : lowest[l];
+        }
     }
     return {highest[0], lowest[0]};
 }

@@ -49,10 +49,23 @@ POLYMARGIN_MULTIVERSION Balance clipped_sum(const double* z, Index count, double
     return total;
 }
 
+/// The same of a few numbers, for which the lanes cost more than they save.
+Balance short_clipped_sum(std::span<const double> z, double t, double largest) {
+    Balance total{0.0, 0.0};
+    for (const double value : z) {
+        const double a = value - t, low = a > 0.0 ? a : 0.0;
+        total.value += low < largest ? low : largest;
+        total.slope += a > 0.0 && a < largest ? 1.0 : 0.0;
+    }
+    return total;
+}
+
 /// sum_m clip(z_m - t, 0, largest) minus the target, and its slope: falls from positive to negative. The z of the own
 /// class is minus infinity, which adds nothing.
 Balance balance(std::span<const double> z, const Target& target, double t) {
-    const auto [sum, inner] = clipped_sum(z.data(), std::ssize(z), t, target.largest);
+    constexpr std::size_t few = 8;
+    const auto [sum, inner] = z.size() <= few ? short_clipped_sum(z, t, target.largest)
+                                              : clipped_sum(z.data(), std::ssize(z), t, target.largest);
     return target.full ? Balance{sum - target.most, -inner} : Balance{sum - t, -inner - 1.0};
 }
 
