@@ -187,6 +187,23 @@ void Weights<Real>::add(const Row<Real>& x, std::span<const Index> classes, cons
     }
 }
 
+namespace {
+
+POLYMARGIN_MULTIVERSION void versioned_add_products(const Row<double>& x, const double* weights, double* scores,
+                                                    Index classes) {
+    for (Index p = 0; p < x.count; ++p) {
+        const double value = x.values[p];
+        const double* w = weights + static_cast<Index>(x.columns[p]) * classes;
+        for (Index m = 0; m < classes; ++m) scores[m] += value * w[m];
+    }
+}
+
+}  // namespace
+
+void add_products(const Row<double>& x, std::span<const double> weights, std::span<double> scores) {
+    versioned_add_products(x, weights.data(), scores.data(), std::ssize(scores));
+}
+
 template class Weights<float>;
 template class Weights<double>;
 

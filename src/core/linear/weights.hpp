@@ -40,4 +40,7 @@ class Weights {
     Buffer<Real> values_;
 };
 
+/// scores[m] += w_m . x for weights that are features x classes, without padding.
+void add_products(const Row<double>& x, std::span<const double> weights, std::span<double> scores);
+
 }  // namespace polymargin

@@ -198,6 +198,8 @@ class PointScores {
     struct Room {
         std::optional<DenseRows> rows;
         std::vector<double> products;
+        std::vector<double> values;  // of a sparse row,
+        std::vector<std::uint32_t> columns;
     };
     [[nodiscard]] Room room() const {
         Room room;
@@ -210,10 +212,13 @@ class PointScores {
     void operator()(Index i, Room& room, std::span<double> scores) const {
         if (weights_) return (*this)(room.rows->at(problem_.order, i), room, scores);
         std::ranges::copy(point_.bias, scores.begin());
+        room.values.clear();
+        room.columns.clear();
         for_entries(problem_.data, problem_.order[i], [&](Index f, double v) {
-            const double* w = point_.weights.data() + f * problem_.classes;
-            for (std::size_t m = 0; m < scores.size(); ++m) scores[m] += v * w[m];
+            room.values.push_back(v);
+            room.columns.push_back(static_cast<std::uint32_t>(f));
         });
+        add_products({room.values.data(), room.columns.data(), std::ssize(room.values)}, point_.weights, scores);
     }
     /// Of a row that is there, if `DenseRows` suit.
     void operator()(const Row<double>& x, Room& room, std::span<double> scores) const {
