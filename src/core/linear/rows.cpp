@@ -66,6 +66,8 @@ void LinearRows<Real>::plan(const Workers& workers) {
         }
     });
     std::ranges::stable_sort(original_, [&](Index a, Index b) { return occurrences[a] > occurrences[b]; });
+    for (Index entries = 0; 2 * entries < starts_[n]; ++common_) entries += occurrences[original_[common_]];
+    often_.assign(n, 0);
     columns_ = Buffer<std::uint32_t>(std::max<Index>(1, starts_[n]));
 }
 
@@ -78,11 +80,13 @@ void LinearRows<Real>::read(Range part, std::span<const std::uint32_t> place) {
         if (dense()) {
             read_dense(i);
         } else {
-            Index at = starts_[i];
+            Index first = starts_[i], last = starts_[i + 1];
             for_entries(data, order[i], [&](Index f, double v) {
+                const Index at = place[f] < common_ ? first++ : --last;
                 columns_.data()[at] = place[f];
-                values_.data()[at++] = static_cast<Real>(v);
+                values_.data()[at] = static_cast<Real>(v);
             });
+            often_[i] = static_cast<std::uint32_t>(first - starts_[i]);
         }
         finish(i);
     }

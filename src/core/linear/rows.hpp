@@ -55,6 +55,17 @@ class LinearRows {
         const Index start = starts_[i];
         return {values_.data() + start, columns_ ? columns_.data() + start : nullptr, starts_[i + 1] - start};
     }
+    /// Rows are in so many parts, each with features of its own: what is added to the weights of one part does not meet
+    /// what is added to those of another.
+    [[nodiscard]] Index parts() const { return dense() ? 1 : 2; }
+    /// The p-th part of a row: of a sparse one the features that occur often, or the others.
+    [[nodiscard]] Row<Real> part(Index i, Index p) const {
+        const Row<Real> x = row(i);
+        if (dense()) return x;
+        const Index often = often_[i];
+        return p == 0 ? Row<Real>{x.values, x.columns, often}
+                      : Row<Real>{x.values + often, x.columns + often, x.count - often};
+    }
     /// |x_i|^2
     [[nodiscard]] double norm(Index i) const { return norms_[i]; }
     /// Bring a row into the cache, in two steps, before its turn comes.
@@ -95,6 +106,8 @@ class LinearRows {
     std::vector<Index> starts_;
     Buffer<Real> values_;
     Buffer<std::uint32_t> columns_;
+    std::vector<std::uint32_t> often_;  // entries of each row in its first part, if it is sparse
+    Index common_ = 0;                  // features that occur often: they have half of the entries
     std::vector<double> norms_;
     std::vector<Index> original_;
 };

@@ -161,6 +161,12 @@ concept ShiftableLoss =
 template <class Loss>
 inline constexpr bool kOwnOffset = std::is_same_v<decltype(std::declval<const Loss&>().offsets(Index{0})), OwnOffset>;
 
+/// Losses of which a row that is best for some of its classes tells by its gradients which others have to join them:
+/// wrong classes differ by their scores alone.
+template <class Loss>
+concept JoinableLoss =
+    RowLoss<Loss> && kOwnOffset<Loss> && !Loss::kConjugate && (Loss::kRowsSumToZero || SeparableLoss<Loss>);
+
 /// Primal and (maximised) dual objective of a state.
 struct MulticlassObjectives {
     double primal = 0.0;

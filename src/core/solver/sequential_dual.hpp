@@ -9,15 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "linear/measure.hpp"
 #include "linear/rows.hpp"
+#include "linear/source.hpp"
 #include "linear/weights.hpp"
 #include "problem/multiclass.hpp"
 #include "solver/coefficients.hpp"
+#include "solver/example_visitor.hpp"
 #include "solver/linear_state.hpp"
 #include "solver/shuffler.hpp"
 #include "solver/status.hpp"
 #include "support/control.hpp"
+#include "support/thread_pool.hpp"
 
 namespace polymargin {
 
@@ -36,6 +38,21 @@ struct SequentialSettings {
     /// An example that promises less than this share of the worst is left as it is: with many classes a step costs more
     /// than a look.
     double negligible = 0.01;
+    /// Examples are visited in batches, all of a batch from the same point, then all their steps are made: by as many
+    /// threads as there are. At most so many,
+    Index most_in_batch = 256;
+    /// so large a share of the examples,
+    double batch_share = 1.0 / 64.0;
+    /// and so many multiplications: a stop is looked for after each batch.
+    double batch_work = 1 << 22;
+    /// Threads are woken for so many, about ten microseconds each; where a batch would have less there is none.
+    double worth_waking = 1 << 16;
+    /// Steps made together overshoot where examples are alike. The curvature along all of them over that of each for
+    /// itself tells by how much, and so do this many examples of a batch:
+    Index probes = 16;
+    /// batches grow below the first, shrink above the second, to one example after the other until the loop ends, and
+    /// above 2, where the objective might not improve, the steps are shortened.
+    double coupling_to_grow = 1.2, coupling_to_shrink = 1.5;
     /// Full loops that may pass without the guess of the gap being halved: rounding in the weights may fool it.
     int max_idle = 30;
 };
@@ -46,6 +63,10 @@ struct SequentialSettings {
 /// Loops over all examples alternate with loops over those whose coefficients are between their limits. What an example
 /// would cost in the primal is known when it is visited, so a full loop ends with a good guess of the duality gap.
 ///
+/// Some examples are visited at once, each as if it were alone, and then all their steps are made: threads share both,
+/// and what comes of it does not depend on how many they are. Few rows of text have much in common, so a batch of some
+/// hundred takes no more visits than one after the other; where examples are alike batches become small.
+///
 /// The order is random anew in each loop, a block of neighbours after the other: the examples are expected in an order
 /// that is random already, and neighbours are together in memory.
 ///
@@ -54,29 +75,28 @@ template <RowLoss Loss, class Real>
 class SequentialDual {
   public:
     SequentialDual(const Loss& loss, std::span<const Index> labels, std::span<const double> cost_bounds, Index classes,
-                   const LinearRows<Real>& rows, const SequentialSettings& settings, Control& control)
-        : loss_(loss),
-          labels_(labels),
-          cost_bounds_(cost_bounds),
-          classes_(classes),
-          rows_(rows),
-          settings_(settings),
+                   const LinearRows<Real>& rows, const SequentialSettings& settings, Control& control,
+                   ThreadPool* pool = nullptr)
+        : settings_(settings),
           control_(control),
+          pool_(pool),
           weights_(rows.features(), classes),
           coefficients_(rows.size()),
+          bias_row_(weights_.width(), Real(0)),
+          point_{loss, labels, cost_bounds, classes, rows, weights_, coefficients_, bias_row_, weight_},
           shuffle_(settings.seed),
           all_(rows.size()),
-          scores_(weights_.width()),
-          bias_row_(weights_.width(), Real(0)),
-          grow_(weights_.width(), kInfinity),
-          fall_(weights_.width(), -kInfinity),
-          change_(weights_.width(), Real(0)),
           bias_(classes, 0.0),
           shift_(classes, 0.0),
-          sums_(classes, 0.0) {
+          sums_(classes, 0.0),
+          rooms_(rows.parts(), Room{{}, std::vector<Real>(weights_.width(), Real(0))}),
+          most_in_batch_(largest_batch()) {
         std::iota(all_.begin(), all_.end(), std::uint32_t{0});
-        for (Index m = 0; m < classes; ++m) set_limits(m, 0.0, false, 1.0);
+        visits_made_.resize(most_in_batch_);
+        for (Index c = 0; c * kChunk < most_in_batch_; ++c) visitors_.emplace_back(point_);
     }
+    SequentialDual(const SequentialDual&) = delete;
+    SequentialDual& operator=(const SequentialDual&) = delete;
 
     /// Begin with these rows (as many numbers as classes for each example named); all others are zero.
     void start_from(std::span<const Index> support, std::span<const double> rows);
@@ -103,15 +123,39 @@ class SequentialDual {
 
   private:
     using Entry = Coefficients::Entry;
-    static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+    /// What a thread needs to change weights: the classes, and by how much.
+    struct Room {
+        std::vector<Index> classes;
+        std::vector<Real> change;
+    };
     /// A stop request is looked for so often.
     static constexpr Index kCheckEvery = 64;
+    /// Visits that are handed to a thread at once.
+    static constexpr Index kChunk = 16;
 
-    [[nodiscard]] Example example(Index i) const { return {labels_[i], cost_bounds_[i]}; }
     [[nodiscard]] bool at_limit() const { return settings_.max_visits >= 0 && visits_ >= settings_.max_visits; }
     [[nodiscard]] bool may_go_on() const { return !at_limit() && !control_.stop_requested(); }
     [[nodiscard]] Status reason_to_stop() const {
         return control_.stop_requested() ? stop_reason(control_) : Status::max_iterations;
+    }
+    /// Multiplications of a visit, on average.
+    [[nodiscard]] double work_of_visit(bool used_only) const {
+        constexpr double used = 4.0;  // classes, their own one and those that examples are confused with
+        const auto n = static_cast<double>(std::max<Index>(1, point_.rows.size()));
+        return static_cast<double>(point_.rows.entries()) / n *
+               (used_only ? used : static_cast<double>(weights_.width()));
+    }
+    /// Whether so many visits are worth to wake threads for.
+    [[nodiscard]] bool shared(Index visits) const {
+        return pool_ != nullptr && pool_->threads() > 1 &&
+               static_cast<double>(visits) * work_ >= settings_.worth_waking;
+    }
+    [[nodiscard]] Index largest_batch() const {
+        if (Loss::kConjugate) return 1;
+        const double most = std::min({static_cast<double>(settings_.most_in_batch),
+                                      settings_.batch_share * static_cast<double>(point_.rows.size()),
+                                      settings_.batch_work / std::max(1.0, work_of_visit(false))});
+        return std::max<Index>(1, static_cast<Index>(most));
     }
 
     /// Visit all examples; false if it was ended early. Sets the guesses and the examples of the shrunk loops.
@@ -119,61 +163,46 @@ class SequentialDual {
     /// Visit the active examples until none violates by more than `tolerance` or it takes too long.
     bool shrunk_loops(double tolerance);
     /// Visit some examples, in a random order, with all their classes or those that they use; the largest violation
-    /// met. After each visit its example, and whether its row changed, go to `after`. Negative if it was ended early.
+    /// met. Each example and its visit go to `after`. Negative if it was ended early.
     template <class After>
-    double visit_all(std::span<const std::uint32_t> examples, bool used_only, After&& after);
-    /// Compute the scores of an example; what it promises, given the others.
-    double visit(Index i);
-    double promise_of_scores(Index i, const Example& example);
-    /// The same for the classes that it uses and its own, which are then loaded: with many classes that is much less.
-    double visit_used(Index i);
-    void load_row(Index i);
-    void load_gradient(const Example& example);
-    /// Make the row that is loaded the best one.
-    void improve(Index i);
-    /// Of the row that is loaded.
-    [[nodiscard]] bool at_vertex(Index i) const {
-        return loss_.at_vertex(row_, {place_of(labels_[i]), cost_bounds_[i]});
-    }
-    /// Where a class is among those that are loaded, -1 if it is not.
-    [[nodiscard]] Index place_of(Index m) const {
-        if (all_loaded_) return m;
-        const auto found = std::ranges::find(used_, m);
-        return found == used_.end() ? -1 : found - used_.begin();
-    }
+    double visit_all(std::span<const std::uint32_t> examples, VisitKind kind, After&& after);
+    /// Visit the examples of the loop from the t-th on, all from the same point.
+    void visit_batch(std::size_t t, Index count, const VisitKind& kind);
+    void begin_batches(bool used_only);
+    /// Make the steps that were found, and choose how large the next batch is.
+    void apply_batch(std::size_t t, Index count);
+    void apply_steps(std::size_t t, Index count);
+    void note(Index i, const Visit<Real>& visit);
+    void add_to_weights(const Row<Real>& x, const Visit<Real>& visit, Room& room);
+    /// The curvature along all steps of a batch over the sum of that along each of them.
+    [[nodiscard]] double coupling(std::size_t t, Index count);
+    /// Go back to a share of the steps of a batch.
+    void shorten(std::size_t t, Index count, double share);
     void prepare(std::size_t t) const;
-    /// Note whether a coefficient may grow or fall.
-    void set_limits(Index m, double b, bool own, double bound) {
-        grow_[m] = loss_.may_grow(b, own, bound) ? Real(0) : kInfinity;
-        fall_[m] = loss_.may_fall(b, own, bound) ? Real(0) : -kInfinity;
-    }
+    [[nodiscard]] double squared_weights() const;
 
-    const Loss& loss_;
-    std::span<const Index> labels_;
-    std::span<const double> cost_bounds_;
-    Index classes_;
-    const LinearRows<Real>& rows_;
     SequentialSettings settings_;
     Control& control_;
+    ThreadPool* pool_;
     Weights<Real> weights_;
     Coefficients coefficients_;
+    std::vector<Real> bias_row_;
+    LinearPoint<Loss, Real> point_;
+    std::vector<ExampleVisitor<Loss, Real>> visitors_;
+    std::vector<Visit<Real>> visits_made_;  // of a batch
     Shuffler shuffle_;
     std::vector<std::uint32_t> all_, active_, loop_;  // active_: whose coefficients are between their limits; ascending
-    std::vector<Real> scores_, bias_row_;
-    std::vector<Real> grow_, fall_;  // 0 where a coefficient of the row may grow (fall), else +inf (-inf)
-    std::vector<Real> change_;
-    std::vector<Index> used_, changed_;            // the classes that are loaded, and which of them a step changed
-    std::vector<double> gradient_, row_, before_;  // for each of them
-    bool all_loaded_ = false;
     std::vector<Entry> entries_;
     double weight_ = 0.0;
     std::vector<double> bias_, shift_, sums_;
-    double square_ = 0.0;      // of all weights
     double linear_ = 0.0;      // sum_im (o_im + shift_m) B_im
     double conjugates_ = 0.0;  // sum_i q_i(B_i)
     double guessed_gap_ = std::numeric_limits<double>::infinity();
     double violation_ = std::numeric_limits<double>::infinity();
     Index visits_ = 0;
+    std::vector<Room> rooms_;  // for each part of the rows
+    Index most_in_batch_, least_in_batch_ = 2, batch_ = 1;
+    double work_ = 0.0;  // multiplications of a visit
 };
 
 }  // namespace polymargin

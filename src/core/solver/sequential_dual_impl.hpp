@@ -5,120 +5,126 @@
 namespace polymargin {
 
 template <RowLoss Loss, class Real>
-double SequentialDual<Loss, Real>::visit(Index i) {
-    ++visits_;
-    const Example example = this->example(i);
-    weights_.products(rows_.row(i), scores_.data());
-    if constexpr (kOwnOffset<Loss> && !Loss::kConjugate) {
-        return promise_of_scores(i, example);
-    } else {
-        for (Index m = 0; m < classes_; ++m) scores_[m] += bias_row_[m];
-        load_row(i);
-        load_gradient(example);
-        const auto [highest, lowest, own] = extremes_of(loss_, gradient_, row_, example);
-        return promise_of<Loss>(highest, lowest);
-    }
+void SequentialDual<Loss, Real>::visit_batch(std::size_t t, Index count, const VisitKind& kind) {
+    const auto visit_chunk = [&](Index c) {
+        for (Index v = c * kChunk; v < std::min(count, (c + 1) * kChunk); ++v) {
+            prepare(t + v);
+            visitors_[c](loop_[t + v], kind, visits_made_[v]);
+        }
+    };
+    visits_ += count;
+    const Index chunks = (count + kChunk - 1) / kChunk;
+    if (shared(count)) return pool_->for_each(chunks, visit_chunk);
+    for (Index c = 0; c < chunks; ++c) visit_chunk(c);
 }
 
-/// Of the products of an example, to which the bias is added, in one pass over its classes.
+/// In each loop batches are tried again, from the smallest on that threads are woken for.
 template <RowLoss Loss, class Real>
-double SequentialDual<Loss, Real>::promise_of_scores(Index i, const Example& example) {
-    const OwnOffset offsets = loss_.offsets(example.label);
-    // The limits stand for an example of no class whose coefficients are zero; few differ.
-    const auto row = coefficients_.row(i);
-    if (example.label >= 0) set_limits(example.label, 0.0, true, example.cost_bound);
-    for (const auto& [m, b] : row) set_limits(m, b, m == example.label, example.cost_bound);
-    const Real own = example.label >= 0 ? static_cast<Real>(offsets.own - offsets.others) : Real(0);
-    const auto [highest, lowest] =
-        add_and_measure<Real>(scores_, bias_row_, static_cast<Real>(offsets.others), example.label, own, fall_, grow_);
-    if (example.label >= 0) set_limits(example.label, 0.0, false, 1.0);
-    for (const auto& [m, b] : row) set_limits(m, 0.0, false, 1.0);
-    return std::max(0.0, static_cast<double>(Loss::kRowsSumToZero ? highest - lowest : std::max(highest, -lowest)));
+void SequentialDual<Loss, Real>::begin_batches(bool used_only) {
+    work_ = work_of_visit(used_only);
+    const double least = std::ceil(settings_.worth_waking / std::max(1.0, work_));
+    least_in_batch_ = std::max<Index>(2, static_cast<Index>(std::min(least, 1e9)));
+    batch_ = least_in_batch_ > most_in_batch_ ? 1 : std::max(batch_, least_in_batch_);
 }
 
 template <RowLoss Loss, class Real>
-double SequentialDual<Loss, Real>::visit_used(Index i) {
-    ++visits_;
-    const Example example = this->example(i);
-    all_loaded_ = false;
-    used_.clear();
-    row_.clear();
-    bool own = example.label < 0;
-    for (const auto& [m, b] : coefficients_.row(i)) {
-        used_.push_back(m);
-        row_.push_back(b);
-        own = own || m == example.label;
+void SequentialDual<Loss, Real>::apply_batch(std::size_t t, Index count) {
+    apply_steps(t, count);
+    if (batch_ == 1) return;
+    const double coupled = coupling(t, count);
+    if (coupled > 2.0) shorten(t, count, 1.0 / coupled);
+    if (coupled > settings_.coupling_to_shrink) {
+        batch_ = batch_ / 2 < least_in_batch_ ? 1 : batch_ / 2;
+    } else if (coupled < settings_.coupling_to_grow && count == batch_) {
+        batch_ = std::min(most_in_batch_, 2 * batch_);
     }
-    if (!own) {
-        used_.push_back(example.label);
-        row_.push_back(0.0);
-    }
-    weights_.products(rows_.row(i), used_, scores_.data());
-    for (std::size_t c = 0; c < used_.size(); ++c) scores_[c] += bias_row_[used_[c]];
-    load_gradient(example);
-    const auto [highest, lowest, mine] =
-        extremes_of(loss_, gradient_, row_, {place_of(example.label), example.cost_bound});
-    return promise_of<Loss>(highest, lowest);
 }
 
-/// The row of an example with all its classes.
+/// Where threads share it, the coefficients and what they add up to are one task, and each part of the weights is one.
 template <RowLoss Loss, class Real>
-void SequentialDual<Loss, Real>::load_row(Index i) {
-    if (!all_loaded_) {
-        used_.resize(classes_);
-        std::iota(used_.begin(), used_.end(), Index{0});
-        all_loaded_ = true;
+void SequentialDual<Loss, Real>::apply_steps(std::size_t t, Index count) {
+    const auto for_changes = [&](auto&& each) {
+        for (Index v = 0; v < count; ++v) {
+            if (!visits_made_[v].changes.empty()) each(loop_[t + v], visits_made_[v]);
+        }
+    };
+    if (!shared(count)) {
+        return for_changes([&](Index i, const Visit<Real>& visit) {
+            note(i, visit);
+            add_to_weights(point_.rows.row(i), visit, rooms_[0]);
+        });
     }
-    row_.assign(classes_, 0.0);
-    for (const auto& [m, b] : coefficients_.row(i)) row_[m] = b;
-}
-
-/// From the scores, for the classes that are loaded.
-template <RowLoss Loss, class Real>
-void SequentialDual<Loss, Real>::load_gradient(const Example& example) {
-    gradient_.resize(used_.size());
-    const auto offsets = loss_.offsets(example.label);
-    for (std::size_t c = 0; c < used_.size(); ++c) {
-        gradient_[c] = static_cast<double>(scores_[c]) + offsets[used_[c]];
-    }
-    for_conjugate_gradient(loss_, row_, {place_of(example.label), example.cost_bound},
-                           [&](Index c, double q) { gradient_[c] += q; });
+    pool_->for_each(1 + point_.rows.parts(), [&](Index task) {
+        for_changes([&](Index i, const Visit<Real>& visit) {
+            if (task == 0) return note(i, visit);
+            add_to_weights(point_.rows.part(i, task - 1), visit, rooms_[task - 1]);
+        });
+    });
 }
 
 template <RowLoss Loss, class Real>
-void SequentialDual<Loss, Real>::improve(Index i) {
-    const Example example = this->example(i);
-    const double curvature = rows_.norm(i) + weight_;
-    before_ = row_;
-    const Example placed{place_of(example.label), example.cost_bound};
-    if (!loss_.step(gradient_, curvature, placed, row_)) return;
-    conjugates_ += conjugate_of(loss_, row_, placed) - conjugate_of(loss_, before_, placed);
-    const auto offsets = loss_.offsets(example.label);
-    entries_.clear();
-    changed_.clear();
-    for (std::size_t c = 0; c < used_.size(); ++c) {
-        const Index m = used_[c];
-        if (row_[c] != 0.0) entries_.push_back({static_cast<std::int32_t>(m), row_[c]});
-        const double by = row_[c] - before_[c];
-        if (by == 0.0) continue;
-        changed_.push_back(m);
-        change_[changed_.size() - 1] = static_cast<Real>(by);
+void SequentialDual<Loss, Real>::note(Index i, const Visit<Real>& visit) {
+    conjugates_ += visit.conjugate;
+    const auto offsets = point_.loss.offsets(point_.labels[i]);
+    for (const auto& [m, by, score] : visit.changes) {
         linear_ += by * (offsets[m] + shift_[m]);
-        // |w + by x|^2 = |w|^2 + 2 by w.x + by^2 |x|^2
-        square_ += by * (2.0 * (static_cast<double>(scores_[c]) - bias_[m]) + by * rows_.norm(i));
         sums_[m] += by;
         bias_[m] += weight_ * by;
         bias_row_[m] = static_cast<Real>(bias_[m]);
     }
-    if (changed_.empty()) return;
-    coefficients_.set(i, entries_);
-    if (classes_ > Weights<Real>::kFew) return weights_.add(rows_.row(i), changed_, change_.data());
-    for (std::size_t c = changed_.size(); c-- > 0;) {  // spread over all classes, from behind: places only grow
-        const Real by = std::exchange(change_[c], Real(0));
-        change_[changed_[c]] = by;
+    coefficients_.set(i, visit.row);
+}
+
+template <RowLoss Loss, class Real>
+void SequentialDual<Loss, Real>::add_to_weights(const Row<Real>& x, const Visit<Real>& visit, Room& room) {
+    const bool few = point_.classes <= Weights<Real>::kFew;
+    room.classes.clear();
+    for (const auto& [m, by, score] : visit.changes) {
+        room.change[few ? m : std::ssize(room.classes)] = static_cast<Real>(by);
+        room.classes.push_back(m);
     }
-    weights_.add(rows_.row(i), change_.data());
-    for (const Index m : changed_) change_[m] = Real(0);
+    if (!few) return weights_.add(x, room.classes, room.change.data());
+    weights_.add(x, room.change.data());
+    for (const Index m : room.classes) room.change[m] = Real(0);
+}
+
+template <RowLoss Loss, class Real>
+double SequentialDual<Loss, Real>::coupling(std::size_t t, Index count) {
+    const Index stride = (count + settings_.probes - 1) / settings_.probes;
+    double alone = 0.0, together = 0.0;
+    std::vector<Real> scores(weights_.width());
+    std::vector<Index> classes;
+    for (Index v = 0; v < count; v += stride) {
+        const Visit<Real>& visit = visits_made_[v];
+        if (visit.changes.empty()) continue;
+        const Index i = loop_[t + v];
+        classes.clear();
+        for (const auto& change : visit.changes) classes.push_back(change.column);
+        weights_.products(point_.rows.row(i), classes, scores.data());
+        for (std::size_t c = 0; c < classes.size(); ++c) {
+            const auto& [m, by, score] = visit.changes[c];
+            together += by * static_cast<double>(scores[c] + bias_row_[m] - score);
+            alone += by * by * point_.curvature(i);
+        }
+    }
+    return alone > 0.0 ? together / alone : 1.0;
+}
+
+template <RowLoss Loss, class Real>
+void SequentialDual<Loss, Real>::shorten(std::size_t t, Index count, double share) {
+    for (Index v = 0; v < count; ++v) {
+        Visit<Real>& visit = visits_made_[v];
+        for (auto& [m, by, score] : visit.changes) {
+            by *= share - 1.0;
+            const auto found = std::ranges::find(visit.row, static_cast<std::int32_t>(m), &Entry::column);
+            if (found != visit.row.end()) {
+                found->value += by;
+            } else {
+                visit.row.push_back({static_cast<std::int32_t>(m), by});
+            }
+        }
+    }
+    apply_steps(t, count);
 }
 
 /// Bring what the visits after the t-th of the loop need into the cache.
@@ -127,37 +133,39 @@ void SequentialDual<Loss, Real>::prepare(std::size_t t) const {
     constexpr std::size_t announced = 8, fetched = 2;  // visits ahead
     if (t + announced < loop_.size()) {
         const Index i = loop_[t + announced];
-        rows_.announce(i);
+        point_.rows.announce(i);
         coefficients_.announce(i);
-        __builtin_prefetch(&labels_[i]);
-        __builtin_prefetch(&cost_bounds_[i]);
+        __builtin_prefetch(&point_.labels[i]);
+        __builtin_prefetch(&point_.cost_bounds[i]);
     }
     if (t + fetched < loop_.size()) {
-        rows_.fetch(loop_[t + fetched]);
+        point_.rows.fetch(loop_[t + fetched]);
         coefficients_.fetch(loop_[t + fetched]);
     }
 }
 
 template <RowLoss Loss, class Real>
 template <class After>
-double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> examples, bool used_only, After&& after) {
+double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> examples, VisitKind kind, After&& after) {
     loop_.assign(examples.begin(), examples.end());
     if (settings_.shuffling) shuffle_.in_blocks(loop_);
     double worst = 0.0;
-    const double negligible = std::isfinite(violation_) ? settings_.negligible * violation_ : 0.0;
-    for (std::size_t t = 0; t < loop_.size(); ++t) {
-        if (at_limit() || (static_cast<Index>(t) % kCheckEvery == 0 && !may_go_on())) return -1.0;
-        prepare(t);
-        const Index i = loop_[t];
-        const double distance = used_only ? visit_used(i) : visit(i);
-        worst = std::max(worst, distance);
-        const bool above = distance > negligible;
-        if (above && !used_only) {
-            load_row(i);
-            load_gradient(example(i));
+    kind.negligible = std::isfinite(violation_) ? settings_.negligible * violation_ : 0.0;
+    begin_batches(kind.used_only);
+    Index unchecked = kCheckEvery;
+    for (std::size_t t = 0; t < loop_.size();) {
+        if (at_limit() || (unchecked >= kCheckEvery && !may_go_on())) return -1.0;
+        if (unchecked >= kCheckEvery) unchecked = 0;
+        Index count = std::min<Index>(batch_, std::ssize(loop_) - static_cast<Index>(t));
+        if (settings_.max_visits >= 0) count = std::min(count, settings_.max_visits - visits_);
+        visit_batch(t, count, kind);
+        for (Index v = 0; v < count; ++v) {
+            worst = std::max(worst, visits_made_[v].promise);
+            after(loop_[t + v], visits_made_[v]);
         }
-        if (above) improve(i);
-        after(i, above);
+        apply_batch(t, count);
+        t += count;
+        unchecked += count;
     }
     return worst;
 }
@@ -165,19 +173,17 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
 template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::full_loop() {
     double losses = 0.0;
-    std::vector<double> scores(classes_);
     std::vector<char> is_at_vertex(all_.size(), 0);
-    const double worst = visit_all(all_, false, [&](Index i, bool changed) {
-        for (Index m = 0; m < classes_; ++m) scores[m] = static_cast<double>(scores_[m]);  // as they were before
-        losses += cost_bounds_[i] * loss_.loss(scores, labels_[i]);
-        if (!changed) load_row(i);
-        is_at_vertex[i] = at_vertex(i);
-    });
+    const double worst =
+        visit_all(all_, {.used_only = false, .with_loss = true}, [&](Index i, const Visit<Real>& visit) {
+            losses += visit.loss;
+            is_at_vertex[i] = visit.at_vertex;
+        });
     if (worst < 0.0) return false;
     active_.clear();
     std::ranges::copy_if(all_, std::back_inserter(active_), [&](std::uint32_t i) { return !is_at_vertex[i]; });
     violation_ = worst;
-    double square = square_;
+    double square = squared_weights();
     for (const double s : sums_) square += weight_ * s * s;
     const double primal = 0.5 * square + losses, dual = -0.5 * square - linear_ - conjugates_;
     // The losses are those of many moments: a guess below zero is as wrong as one above.
@@ -186,13 +192,20 @@ bool SequentialDual<Loss, Real>::full_loop() {
 }
 
 template <RowLoss Loss, class Real>
+double SequentialDual<Loss, Real>::squared_weights() const {
+    double square = 0.0;
+    for (Index f = 0; f < point_.rows.features(); ++f) square += sum_of_squares(weights_.row(f), weights_.width());
+    return square;
+}
+
+template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
-    const auto most = static_cast<Index>(settings_.shrunk_loops * static_cast<double>(rows_.size()));
-    const bool used_only = classes_ > Weights<Real>::kFew;
+    const auto most = static_cast<Index>(settings_.shrunk_loops * static_cast<double>(point_.rows.size()));
+    const VisitKind kind{.used_only = point_.classes > Weights<Real>::kFew, .with_loss = false};
     std::vector<char> is_at_vertex(all_.size(), 0);
     for (Index done = 0; done < most && !active_.empty(); done += std::ssize(loop_)) {
-        const double worst = visit_all(active_, used_only, [&](Index i, bool changed) {
-            if (changed) is_at_vertex[i] = at_vertex(i);
+        const double worst = visit_all(active_, kind, [&](Index i, const Visit<Real>& visit) {
+            if (visit.worth) is_at_vertex[i] = visit.at_vertex;
         });
         if (worst < 0.0) return false;
         std::erase_if(active_, [&](std::uint32_t i) { return is_at_vertex[i] != 0; });
@@ -203,7 +216,7 @@ bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
 
 template <RowLoss Loss, class Real>
 Status SequentialDual<Loss, Real>::run(double gap, double loops) {
-    const double enough = static_cast<double>(visits_) + loops * static_cast<double>(rows_.size());
+    const double enough = static_cast<double>(visits_) + loops * static_cast<double>(point_.rows.size());
     double best = std::numeric_limits<double>::infinity();
     for (int idle = 0;; ++idle) {
         if (!full_loop()) return reason_to_stop();
@@ -223,22 +236,23 @@ Status SequentialDual<Loss, Real>::run(double gap, double loops) {
 
 template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::start_from(std::span<const Index> support, std::span<const double> rows) {
-    coefficients_ = Coefficients(rows_.size());
+    coefficients_ = Coefficients(point_.rows.size());
     std::ranges::fill(sums_, 0.0);
     linear_ = conjugates_ = 0.0;
+    std::vector<double> row;
     for (std::size_t s = 0; s < support.size(); ++s) {
         const Index i = support[s];
-        const Example example = this->example(i);
-        row_.assign(rows.begin() + s * classes_, rows.begin() + (s + 1) * classes_);
-        loss_.make_feasible(example, row_);
-        conjugates_ += conjugate_of(loss_, row_, example);
-        const auto offsets = loss_.offsets(example.label);
+        const Example example = point_.example(i);
+        row.assign(rows.begin() + s * point_.classes, rows.begin() + (s + 1) * point_.classes);
+        point_.loss.make_feasible(example, row);
+        conjugates_ += conjugate_of(point_.loss, row, example);
+        const auto offsets = point_.loss.offsets(example.label);
         entries_.clear();
-        for (Index m = 0; m < classes_; ++m) {
-            if (row_[m] == 0.0) continue;
-            entries_.push_back({static_cast<std::int32_t>(m), row_[m]});
-            sums_[m] += row_[m];
-            linear_ += row_[m] * (offsets[m] + shift_[m]);
+        for (Index m = 0; m < point_.classes; ++m) {
+            if (row[m] == 0.0) continue;
+            entries_.push_back({static_cast<std::int32_t>(m), row[m]});
+            sums_[m] += row[m];
+            linear_ += row[m] * (offsets[m] + shift_[m]);
         }
         coefficients_.set(i, entries_);
     }
@@ -248,7 +262,7 @@ template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::set_bias(double weight, std::span<const double> shift) {
     weight_ = weight;
     double change = 0.0;
-    for (Index m = 0; m < classes_; ++m) {
+    for (Index m = 0; m < point_.classes; ++m) {
         const double s = shift.empty() ? 0.0 : shift[m];
         change += (s - shift_[m]) * sums_[m];
         shift_[m] = s;
@@ -260,14 +274,10 @@ void SequentialDual<Loss, Real>::set_bias(double weight, std::span<const double>
 
 template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::set_weights(std::span<const double> weights) {
-    square_ = 0.0;
-    const auto original = rows_.original_features();
-    for (Index f = 0; f < rows_.features(); ++f) {
-        const double* from = weights.data() + original[f] * classes_;
-        for (Index m = 0; m < classes_; ++m) {
-            weights_.row(f)[m] = static_cast<Real>(from[m]);
-            square_ += from[m] * from[m];
-        }
+    const auto original = point_.rows.original_features();
+    for (Index f = 0; f < point_.rows.features(); ++f) {
+        const double* from = weights.data() + original[f] * point_.classes;
+        for (Index m = 0; m < point_.classes; ++m) weights_.row(f)[m] = static_cast<Real>(from[m]);
     }
 }
 

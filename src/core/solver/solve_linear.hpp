@@ -77,7 +77,7 @@ class LinearSolver {
         const LinearData& problem = task_.problem;
         if (!solver_) {
             solver_.emplace(task_.loss, problem.labels, problem.cost_bounds, problem.classes, rows_, task_.settings,
-                            tools_.control);
+                            tools_.control, tools_.workers.pool);
         }
         return *solver_;
     }

@@ -3,6 +3,18 @@
 #include <algorithm>
 
 namespace polymargin {
+namespace {
+
+/// How often a thread that waits gives way to others before it goes to sleep: about as long as it takes to wake it, so
+/// that short tasks that follow one another find it awake.
+constexpr int kPatience = 256;
+
+template <class Ready>
+void wait_awake(Ready&& ready) {
+    for (int turn = 0; turn < kPatience && !ready(); ++turn) std::this_thread::yield();
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(int threads) {
     for (int t = 1; t < threads; ++t) {
@@ -24,11 +36,17 @@ void ThreadPool::for_each(Index count, const std::function<void(Index)>& task) {
     {
         const std::lock_guard lock(mutex_);
         jobs_.push_back(&job);
+        posted_.fetch_add(1);
     }
     wake_.notify_all();
     work_on(job);
     std::unique_lock lock(mutex_);
     jobs_.erase(std::find(jobs_.begin(), jobs_.end(), &job));
+    if (job.helpers != 0) {
+        lock.unlock();
+        wait_awake([&] { return job.helpers.load() == 0; });
+        lock.lock();
+    }
     idle_.wait(lock, [&] { return job.helpers == 0; });
     if (job.failure) std::rethrow_exception(job.failure);
 }
@@ -40,9 +58,13 @@ void ThreadPool::help(const std::stop_token& stop) {
         if (!wake_.wait(lock, stop, [&] { return (job = open_job()) != nullptr; })) return;
         ++job->helpers;
         lock.unlock();
+        const unsigned known = posted_.load();
         work_on(*job);
         lock.lock();
         if (--job->helpers == 0) idle_.notify_all();
+        lock.unlock();
+        wait_awake([&] { return stop.stop_requested() || posted_.load() != known; });
+        lock.lock();
     }
 }
 

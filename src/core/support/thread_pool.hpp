@@ -33,7 +33,7 @@ class ThreadPool {
         const std::function<void(Index)>* task;
         Index count;
         std::atomic<Index> next{0};
-        int helpers = 0;                       // guarded by the pool's mutex
+        std::atomic<int> helpers{0};           // changed under the pool's mutex
         std::exception_ptr failure = nullptr;  // likewise
     };
 
@@ -45,6 +45,7 @@ class ThreadPool {
     std::condition_variable_any wake_;
     std::condition_variable idle_;
     std::vector<Job*> jobs_;
+    std::atomic<unsigned> posted_{0};  // jobs so far
     std::vector<std::jthread> helpers_;
 };
 

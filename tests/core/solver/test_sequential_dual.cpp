@@ -22,14 +22,16 @@ struct Setup {
     Loss loss;
     Control control{kTimeLimit};
     LinearRows<Real> rows;
+    ThreadPool pool;
     SequentialDual<Loss, Real> solver;
 
-    Setup(const Loss& l, const LinearProblem& p, const SequentialSettings& settings)
+    Setup(const Loss& l, const LinearProblem& p, const SequentialSettings& settings, int threads = 1)
         : problem(p),
           data(p.x.dense()),
           loss(l),
           rows(data, p.order, {}),
-          solver(loss, p.labels, p.cost_bounds, p.classes, rows, settings, control) {}
+          pool(threads),
+          solver(loss, p.labels, p.cost_bounds, p.classes, rows, settings, control, &pool) {}
 
     [[nodiscard]] LinearState state(double weight, std::span<const double> shift = {}) const {
         const LinearData linear{data, problem.order, problem.labels, problem.cost_bounds, problem.classes};
@@ -154,6 +156,54 @@ TEST(every_visit_makes_the_dual_larger) {
         }
         CHECK(before > 0.0);
     });
+}
+
+TEST(steps_of_alike_examples_made_together_are_shortened) {
+    // Few features, so that a step of each of a batch goes much too far.
+    const LinearProblem problem(4, 130, 2, 1.0, 369);
+    fixtures::for_row_losses([&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        double before = 0.0;
+        for (Index loops = 1; loops <= 10; ++loops) {
+            const Index visits = loops * problem.size();
+            Setup<Loss, double> setup(loss, problem,
+                                      {.max_visits = visits,
+                                       .shrinking = false,
+                                       .batch_share = 1.0,
+                                       .worth_waking = 0.0,
+                                       .probes = 256,
+                                       .coupling_to_grow = 1e9,
+                                       .coupling_to_shrink = 1e9});
+            setup.solver.set_bias(1.0, {});
+            if (setup.solver.run(0.0) != Status::max_iterations) break;
+            CHECK(setup.solver.visits() == visits);
+            setup.check_feasible();
+            setup.check_sums(1.0);
+            const double dual = setup.state(1.0).objectives.dual;
+            CHECK(dual > before - 1e-12 * before);
+            before = dual;
+        }
+        CHECK(before > 0.0);
+        Setup<Loss, double> setup(loss, problem, {.batch_share = 1.0, .worth_waking = 0.0});
+        setup.solve(1e-6, 1.0);
+    });
+}
+
+TEST(any_number_of_threads_makes_the_same_steps) {
+    for (const double density : {0.3, 1.0}) {  // sparse rows, whose weights are in two parts, and dense ones
+        const LinearProblem problem(6, 500, 20, density, 370);
+        fixtures::for_row_losses([&](const auto& loss) {
+            using Loss = std::decay_t<decltype(loss)>;
+            const auto solve = [&](int threads) {
+                Setup<Loss, float> setup(loss, problem, {.batch_share = 0.2, .worth_waking = 0.0}, threads);
+                setup.solve(1e-2, 1.0);
+                return setup.coefficients();
+            };
+            const auto alone = solve(1);
+            CHECK(alone == solve(2));
+            CHECK(alone == solve(3));
+        });
+    }
 }
 
 TEST(orders_follow_from_the_seed) {
