@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -10,24 +12,21 @@
 namespace polymargin {
 namespace {
 
-struct Box {
-    double lower, upper;
-};
+/// Passes over a run keep so many running values, for the vectoriser: selections instead of branches.
+constexpr Index kLanes = 16;
 
-Box box(double sign, double bound) {
-    return sign > 0 ? Box{0.0, bound} : Box{-bound, 0.0};
+/// Call `visit(i, lane)` for every example.
+template <class Visit>
+POLYMARGIN_INLINE void in_lanes(Index size, Visit&& visit) {
+    Index i = 0;
+    for (; i + kLanes <= size; i += kLanes) {
+        for (Index l = 0; l < kLanes; ++l) visit(i + l, l);
+    }
+    for (Index l = 0; i + l < size; ++l) visit(i + l, l);
 }
 
-/// Call `visit(b, f, box, sign, C)` for every example of the problem.
-template <class Visit>
-void for_examples(std::span<const Run> runs, const BinaryState& state, std::span<const double> cost_bounds,
-                  Visit&& visit) {
-    for (const Run& run : runs) {
-        for (Index i = 0; i < run.size; ++i) {
-            const double bound = cost_bounds[run.global + i];
-            visit(state.beta[run.local + i], state.f[run.local + i], box(run.sign, bound), run.sign, bound);
-        }
-    }
+double sum_of(const double (&values)[kLanes]) {
+    return std::accumulate(std::begin(values), std::end(values), 0.0);
 }
 
 /// Say what must hold, and where it does not.
@@ -103,32 +102,25 @@ std::vector<Run> runs_of(const BinaryProblem& problem) {
     return runs;
 }
 
-/// The extremes of `f` over one run. Written for the vectoriser: several running values, selections instead of
-/// branches.
+/// The extremes of `f` over one run.
 POLYMARGIN_MULTIVERSION Violation extremes(const double* beta, const double* f, const double* cost_bounds, Index size,
                                            double sign) {
-    constexpr Index lanes = 16;
-    double lowest[lanes], highest[lanes];
-    for (Index l = 0; l < lanes; ++l) {
+    double lowest[kLanes], highest[kLanes];
+    for (Index l = 0; l < kLanes; ++l) {
         lowest[l] = std::numeric_limits<double>::infinity();
         highest[l] = -lowest[l];
     }
     const double positive = sign > 0 ? 1.0 : 0.0;
-    const auto visit = [&](Index i, Index l) {
+    in_lanes(size, [&](Index i, Index l) POLYMARGIN_INLINED {
         const double most = positive != 0.0 ? cost_bounds[i] : 0.0;
         const double least = positive != 0.0 ? 0.0 : -cost_bounds[i];
         const double low = beta[i] < most ? f[i] : std::numeric_limits<double>::infinity();
         const double high = beta[i] > least ? f[i] : -std::numeric_limits<double>::infinity();
         lowest[l] = low < lowest[l] ? low : lowest[l];
         highest[l] = high > highest[l] ? high : highest[l];
-    };
-    Index i = 0;
-    for (; i + lanes <= size; i += lanes) {
-        for (Index l = 0; l < lanes; ++l) visit(i + l, l);
-    }
-    for (; i < size; ++i) visit(i, 0);
+    });
     Violation v;
-    for (Index l = 0; l < lanes; ++l) {
+    for (Index l = 0; l < kLanes; ++l) {
         v.lowest_up = std::min(v.lowest_up, lowest[l]);
         v.highest_low = std::max(v.highest_low, highest[l]);
     }
@@ -146,40 +138,75 @@ Violation violation(std::span<const Run> runs, const BinaryState& state, std::sp
     return all;
 }
 
-double intercept(std::span<const Run> runs, const BinaryState& state, std::span<const double> cost_bounds) {
-    double sum = 0.0;
-    Index free = 0;
-    for_examples(runs, state, cost_bounds, [&](double b, double f, Box box, double, double) {
-        if (b > box.lower && b < box.upper) {
-            sum += f;
-            ++free;
-        }
+/// How many examples of a run are free, and the sum of their `f`.
+struct FreeExamples {
+    double count, sum;
+};
+
+POLYMARGIN_MULTIVERSION FreeExamples free_examples(const double* beta, const double* f, const double* cost_bounds,
+                                                   Index size) {
+    double count[kLanes] = {}, sum[kLanes] = {};
+    in_lanes(size, [&](Index i, Index l) POLYMARGIN_INLINED {
+        const double own = std::abs(beta[i]), inside = own < cost_bounds[i] ? 1.0 : 0.0,
+                     free = own > 0.0 ? inside : 0.0;
+        count[l] += free;
+        sum[l] += free != 0.0 ? f[i] : 0.0;
     });
-    if (free > 0) return -sum / static_cast<double>(free);
+    return {sum_of(count), sum_of(sum)};
+}
+
+double intercept(std::span<const Run> runs, const BinaryState& state, std::span<const double> cost_bounds) {
+    double sum = 0.0, free = 0.0;
+    for (const Run& run : runs) {
+        const FreeExamples own = free_examples(state.beta.data() + run.local, state.f.data() + run.local,
+                                               cost_bounds.data() + run.global, run.size);
+        free += own.count;
+        sum += own.sum;
+    }
+    if (free > 0.0) return -sum / free;
     const Violation v = violation(runs, state, cost_bounds);
     if (!std::isfinite(v.lowest_up)) return -v.highest_low;
     if (!std::isfinite(v.highest_low)) return -v.lowest_up;
     return -(v.lowest_up + v.highest_low) / 2;
 }
 
+/// What a run adds to both objectives.
+struct Terms {
+    double quadratic, linear, loss;
+    double smallest_margin;  ///< of examples whose cost has no bound; infinite if there are none
+};
+
+POLYMARGIN_MULTIVERSION Terms terms_of(const double* beta, const double* f, const double* cost_bounds, Index size,
+                                       double sign, double intercept) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    double quadratic[kLanes] = {}, linear[kLanes] = {}, loss[kLanes] = {}, margin[kLanes];
+    std::fill_n(margin, kLanes, none);
+    in_lanes(size, [&](Index i, Index l) POLYMARGIN_INLINED {
+        quadratic[l] += beta[i] * (f[i] + sign);
+        linear[l] += beta[i] * sign;
+        const double shortfall = -sign * (f[i] + intercept);  // 1 - y (K b + intercept)
+        const double missing = shortfall > 0.0 ? shortfall : 0.0, bound = cost_bounds[i] < none ? cost_bounds[i] : 0.0;
+        loss[l] += bound * missing;
+        const double hard = cost_bounds[i] < none ? none : 1.0 - shortfall;
+        margin[l] = hard < margin[l] ? hard : margin[l];
+    });
+    return {sum_of(quadratic), sum_of(linear), sum_of(loss), *std::min_element(margin, margin + kLanes)};
+}
+
 Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::span<const double> cost_bounds,
                       double intercept) {
     double quadratic = 0.0, linear = 0.0, loss = 0.0;
     double smallest_margin = std::numeric_limits<double>::infinity();
-    bool hard = false;
-    for_examples(runs, state, cost_bounds, [&](double b, double f, Box, double sign, double bound) {
-        quadratic += b * (f + sign);
-        linear += b * sign;
-        const double shortfall = -sign * (f + intercept);  // 1 - y (K b + intercept)
-        if (std::isinf(bound)) {
-            hard = true;
-            smallest_margin = std::min(smallest_margin, 1.0 - shortfall);
-        } else if (shortfall > 0.0) {
-            loss += bound * shortfall;
-        }
-    });
+    for (const Run& run : runs) {
+        const Terms own = terms_of(state.beta.data() + run.local, state.f.data() + run.local,
+                                   cost_bounds.data() + run.global, run.size, run.sign, intercept);
+        quadratic += own.quadratic;
+        linear += own.linear;
+        loss += own.loss;
+        smallest_margin = std::min(smallest_margin, own.smallest_margin);
+    }
     Objectives result{.primal = quadratic / 2 + loss, .dual = linear - quadratic / 2};
-    if (hard) {
+    if (std::isfinite(smallest_margin)) {  // there are hard margins
         const double scale =
             smallest_margin > 0.0 ? std::max(1.0, 1.0 / smallest_margin) : std::numeric_limits<double>::infinity();
         result.primal = std::isinf(scale) ? scale : quadratic / 2 * scale * scale + loss;

@@ -62,25 +62,24 @@ template <class Real>
 bool BinaryTask<Real>::raise_costs() {
     if (path_ == nullptr || cost_ + 1 == std::ssize(path_->cost_bounds)) return false;
     const std::span<const double> cost_bounds(path_->cost_bounds[++cost_]);
-    scale_to(cost_bounds);
+    scale_to(cost_bounds, path_->growth[cost_]);
     begin_stage(cost_bounds);
     return true;
 }
 
-/// Take the best multiple of the point that is feasible for higher bounds: with `b'y` and `b'Kb` known, the dual along
-/// the ray is a parabola, and the gradient is as easily scaled as the point.
+/// Take the best multiple of the point that is feasible for bounds that are `growth` times as high: with `b'y` and
+/// `b'Kb` known, the dual along the ray is a parabola, and the gradient is as easily scaled as the point.
 template <class Real>
-void BinaryTask<Real>::scale_to(std::span<const double> cost_bounds) {
-    double linear = 0.0, square = 0.0, growth = std::numeric_limits<double>::infinity();
+void BinaryTask<Real>::scale_to(std::span<const double> cost_bounds, double growth) {
+    double linear = 0.0, square = 0.0;
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
-            const double b = state_.beta[run.local + i], before = cost_bounds_[run.global + i];
+            const double b = state_.beta[run.local + i];
             linear += run.sign * b;
             square += b * (state_.f[run.local + i] + run.sign);
-            if (before > 0.0) growth = std::min(growth, cost_bounds[run.global + i] / before);
         }
     }
-    if (!(square > 0.0) || !std::isfinite(growth)) return;
+    if (!(square > 0.0)) return;
     const double scale = std::clamp(linear / square, 1.0, growth);
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
@@ -166,6 +165,9 @@ void BinaryTask<Real>::keep_solution(Status status) {
     result.violation = violation(runs_, state_, cost_bounds_).size();
     result.intercept = intercept(runs_, state_, cost_bounds_);
     result.objectives = objectives(runs_, state_, cost_bounds_, result.intercept);
+    const auto used = std::ranges::count_if(state_.beta, [](double b) { return b != 0.0; });
+    result.support.reserve(used);
+    result.beta.reserve(used);
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             const double b = state_.beta[run.local + i];
@@ -332,9 +334,9 @@ void BinaryTask<Real>::choose() {
             continue;
         }
         if (outgrows_working_set()) take_all();
-        const Index count = std::min(working_.capacity(), has_all() ? problem_.size() : entrants());
-        const bool even = fresh_ || count == problem_.size();
-        const std::vector<Index> wanted = even ? spread(count) : worst(v, count);
+        if (has_all()) return working_.take_all();
+        const Index count = std::min(working_.capacity(), entrants());
+        const std::vector<Index> wanted = fresh_ ? spread(count) : worst(v, count);
         fresh_ = false;
         return working_.take_in(wanted, [this](Index t) { return !is_free(t); });
     }
@@ -402,31 +404,40 @@ bool BinaryTask<Real>::has_rows() const {
 template <class Real>
 void BinaryTask<Real>::load_block() {
     const Index q = working_.size();
-    if (!has_all()) {
-        block_.resize(q, working_.capacity());
-    } else if (!working_.added().empty()) {
-        block_.resize_empty(q, working_.capacity(), [this](Index t) { return fetch_row(t); });
-    }
+    const auto added = working_.added();
     columns_.resize(q);
-    for (Index s = 0; s < q; ++s) {
+    for (const Index s : added) {
         const Index t = working_.members()[s];
         const std::size_t segment = segment_of(t);
         columns_[s] = {segment, t - offsets_[segment]};
-        const Run& run = run_of(t);
-        const double bound = cost_bounds_[run.global + t - run.local];
-        block_.beta.data()[s] = state_.beta[t];
-        block_.f.data()[s] = static_cast<Real>(state_.f[t]);
-        block_.lower.data()[s] = run.sign > 0 ? 0.0 : -bound;
-        block_.upper.data()[s] = run.sign > 0 ? bound : 0.0;
     }
+    if (has_all()) {
+        if (!added.empty()) {
+            block_.resize_empty(q, working_.capacity(), [this](Index t) { return fetch_row(t); });
+            load_diagonal();
+        }
+        for (const Run& run : runs_) {
+            for (Index t = run.local; t < run.local + run.size; ++t) load_variable(t, t, run);
+        }
+        return;
+    }
+    block_.resize(q, working_.capacity());
+    for (Index s = 0; s < q; ++s) load_variable(s, working_.members()[s], run_of(working_.members()[s]));
     // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
     // of neighbouring slots share cache lines.
     constexpr std::size_t group = 16;
-    const auto added = working_.added();
-    if (has_all()) return load_diagonal();
     for (std::size_t start = 0; start < added.size(); start += group) {
         load_columns(added.subspan(start, std::min(group, added.size() - start)));
     }
+}
+
+template <class Real>
+void BinaryTask<Real>::load_variable(Index slot, Index local, const Run& run) {
+    const double bound = cost_bounds_[run.global + local - run.local];
+    block_.beta.data()[slot] = state_.beta[local];
+    block_.f.data()[slot] = static_cast<Real>(state_.f[local]);
+    block_.lower.data()[slot] = run.sign > 0 ? 0.0 : -bound;
+    block_.upper.data()[slot] = run.sign > 0 ? bound : 0.0;
 }
 
 /// All examples are in the block, in their order: a row is that of the tables, where it is in one piece or copied
@@ -508,6 +519,8 @@ void BinaryTask<Real>::advance() {
     // The worst pair is in the block. If not even one step helps, the rest of the violation is rounding, and the next
     // round would be the same as this one.
     if (solved.iterations == 0) return end_stage(refining_ || closing_ ? Status::converged : Status::precision);
+    moved.reserve(working_.size());
+    change.reserve(working_.size());
     for (Index s = 0; s < working_.size(); ++s) {
         const Index t = working_.members()[s];
         const double delta = block_.beta.data()[s] - state_.beta[t];

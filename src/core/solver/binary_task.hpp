@@ -121,7 +121,7 @@ class BinaryTask {
     void begin_stage(std::span<const double> cost_bounds);
     void begin_anew();
     [[nodiscard]] bool raise_costs();
-    void scale_to(std::span<const double> cost_bounds);
+    void scale_to(std::span<const double> cost_bounds, double growth);
     [[nodiscard]] bool is_good_start(std::span<const double> beta, std::span<const Index> taking_part) const;
     void keep_for_all_costs(Status status);
     void end_stage(Status reason);
@@ -136,6 +136,7 @@ class BinaryTask {
     void polish_solution(const Blas& blas, Index max_free, Index max_solves);
     void load_block();
     [[nodiscard]] const Real* fetch_row(Index t);
+    void load_variable(Index slot, Index local, const Run& run);
     void load_diagonal();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);

@@ -46,19 +46,22 @@ void BinaryTask<Real>::start_evenly() {
 template <class Real>
 bool BinaryTask<Real>::is_good_start(std::span<const double> beta, std::span<const Index> taking_part) const {
     const Index count = std::min(settings_.examples_of_start, std::ssize(taking_part));
+    const auto shown = [&](Index i) { return taking_part[i * std::ssize(taking_part) / count]; };
+    const auto alone = [&](Index t) {
+        const Real* row = tables_[segment_of(t)][segment_of(t)]->row(global_of(t));
+        return row == nullptr ? 0.0 : beta[t] * row[t - offsets_[segment_of(t)]];
+    };
     double own = 0.0, others = 0.0;
-    for (Index i = 0; i < count; ++i) {
-        const Index t = taking_part[i * std::ssize(taking_part) / count];
-        const auto& tables = tables_[segment_of(t)];
+    for (Index i = 0; i < count; ++i) own += std::abs(alone(shown(i)));
+    for (Index i = 0; i < count && others <= settings_.share_of_others * own; ++i) {
+        const Index t = shown(i);
         double score = 0.0;
         for (std::size_t b = 0; b < offsets_.size(); ++b) {
-            const Real* row = tables[b]->row(global_of(t));
+            const Real* row = tables_[segment_of(t)][b]->row(global_of(t));
             if (row == nullptr) return false;  // not worth computing
             score += std::inner_product(row, row + segments_[b].size(), beta.begin() + offsets_[b], 0.0);
         }
-        const double alone = beta[t] * tables[segment_of(t)]->row(global_of(t))[t - offsets_[segment_of(t)]];
-        own += std::abs(alone);
-        others += std::abs(score - alone);
+        others += std::abs(score - alone(t));
     }
     return others <= settings_.share_of_others * own;
 }

@@ -30,6 +30,15 @@ class WorkingSet {
         return slots;
     }
 
+    /// Give every example the slot of its number; there must be room for all.
+    void take_all() {
+        added_.clear();
+        if (size() == std::ssize(slot_)) return;
+        members_.resize(slot_.size());
+        std::iota(members_.begin(), members_.end(), Index{0});
+        slot_ = added_ = members_;
+    }
+
     /// Give every wanted example a slot: a new one while there is room, then the slots of examples that are not wanted
     /// and at a vertex, then of any others that are not wanted.
     template <class AtVertex>

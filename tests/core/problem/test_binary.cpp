@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 #include "fixtures.hpp"
+#include "problem/cost_path.hpp"
 
 using namespace polymargin;
 using fixtures::KnownOptimum;
@@ -168,4 +169,34 @@ TEST(hard_margin_primal_is_scaled_to_feasibility) {
     CHECK_CLOSE(solved.primal, 0.5, 1e-15);
     CHECK_CLOSE(solved.dual, 0.5, 1e-15);
     CHECK(objectives(runs, {{0.0, 0.0}, {-1.0, 1.0}}, cost_bounds, 0.0).primal == kInfinity);
+}
+
+TEST(runs_of_every_length_are_summed_to_their_end) {
+    Random random(5);
+    for (Index n = 2; n <= 80; n += 3) {
+        const auto runs = runs_of({{{0, n / 2, 1.0}, {n / 2, n, -1.0}}});
+        BinaryState state;
+        std::vector<double> cost_bounds;
+        double sum = 0.0, free = 0.0, quadratic = 0.0, linear = 0.0, loss = 0.0;
+        for (Index i = 0; i < n; ++i) {
+            const double sign = i < n / 2 ? 1.0 : -1.0, bound = random.uniform(0.5, 2.0);
+            const double size = i % 3 == 0 ? 0.0 : i % 3 == 1 ? bound : bound / 2;
+            cost_bounds.push_back(bound);
+            state.beta.push_back(sign * size);
+            state.f.push_back(random.normal());
+            if (size > 0.0 && size < bound) sum += state.f[i], free += 1.0;
+            quadratic += state.beta[i] * (state.f[i] + sign);
+            linear += state.beta[i] * sign;
+            loss += bound * std::max(0.0, -sign * (state.f[i] + 0.25));
+        }
+        if (free > 0.0) CHECK_CLOSE(intercept(runs, state, cost_bounds), -sum / free, 1e-13);
+        const Objectives value = objectives(runs, state, cost_bounds, 0.25);
+        CHECK_CLOSE(value.primal, quadratic / 2 + loss, 1e-12);
+        CHECK_CLOSE(value.dual, linear - quadratic / 2, 1e-12);
+    }
+}
+
+TEST(a_path_knows_by_how_much_every_bound_grows) {
+    const CostPath path(std::vector<double>{0.5, 1.0, 8.0}, std::vector<double>{0.0, 1.0, 3.0});
+    CHECK(path.growth == (std::vector<double>{1.0, 2.0, 8.0}));
 }

@@ -44,6 +44,14 @@ TEST(slots_are_given_in_order_while_there_is_room) {
     CHECK(set.size() == 3 && added(set).empty());
 }
 
+TEST(every_example_has_the_slot_of_its_number) {
+    WorkingSet set(3, 3);
+    set.take_all();
+    CHECK(members(set) == (Numbers{0, 1, 2}) && added(set) == (Numbers{0, 1, 2}));
+    set.take_all();
+    CHECK(set.size() == 3 && added(set).empty());
+}
+
 TEST(examples_at_rest_go_first) {
     WorkingSet set(10, 4);
     set.take_in(Numbers{0, 1, 2, 3}, never);
