@@ -43,6 +43,19 @@ inline void run_without_gil(const std::function<void()>& work, Control& control,
     run_without_gil(work, control, progress ? nb::object(*progress) : nb::object(nb::none()));
 }
 
+/// What counts as short, in multiplications or what takes as long: some two milliseconds.
+constexpr double kShortWork = 4e6;
+
+/// Run short work here and now, where a thread of its own would take longer to start; everything else leaves this
+/// thread free for signals.
+template <class Work>
+void run_here_if(bool is_short, const Work& work) {
+    Control control;
+    if (!is_short) return run_without_gil([&] { work(control); }, control, nb::none());
+    const nb::gil_scoped_release release;
+    work(control);
+}
+
 template <class T>
 std::span<const T> as_span(const Vector<T>& array) {
     return {array.data(), array.size()};

@@ -52,16 +52,13 @@ Data csr(const AnyArray& values, const AnyArray& columns, const AnyArray& row_st
     return {view, {nb::cast(values), nb::cast(columns), nb::cast(row_starts)}};
 }
 
-/// Call `work(workers)` on some threads, without the GIL, and watch for signals.
+/// Call `work(workers)` on some threads, without the GIL, and watch for signals unless it is short.
 template <class Work>
-void with_workers(int threads, const Work& work) {
-    Control control;
-    run_without_gil(
-        [&] {
-            ThreadPool pool(threads);
-            work(Workers{&pool, &control});
-        },
-        control, nb::none());
+void with_workers(int threads, bool is_short, const Work& work) {
+    run_here_if(is_short, [&](Control& control) {
+        ThreadPool pool(is_short ? 1 : threads);
+        work(Workers{&pool, &control});
+    });
 }
 
 void check_csr(const AnyArray& columns, const AnyArray& row_starts, Index stored, Index rows, Index features) {
@@ -73,14 +70,16 @@ void bound_apply(const KernelSpec& kernel, const Array<const Real, nb::ndim<2>>&
                  const Array<Real, nb::ndim<2>>& out, int threads) {
     const std::span<const Real> from(inputs.data(), inputs.size());
     const std::span<Real> to(out.data(), out.size());
-    with_workers(threads, [&](const Workers& workers) { apply_kernel<Real>(kernel, from, to, workers); });
+    const bool is_short = 8.0 * static_cast<double>(to.size()) <= kShortWork;
+    with_workers(threads, is_short, [&](const Workers& workers) { apply_kernel<Real>(kernel, from, to, workers); });
 }
 
 template <class Real>
 void bound_sums(const KernelSpec& kernel, const Data& data, const Array<Real, nb::ndim<2>>& out, int threads) {
     const Blas& blas = scipy_blas();
     const std::span<Real> to(out.data(), out.size());
-    with_workers(threads, [&](const Workers& workers) { pair_sums<Real>(kernel, data.view, to, blas, workers); });
+    with_workers(threads, false,
+                 [&](const Workers& workers) { pair_sums<Real>(kernel, data.view, to, blas, workers); });
 }
 
 template <class Real>

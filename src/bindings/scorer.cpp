@@ -27,15 +27,6 @@ struct BoundErrors {
     double largest;
 };
 
-/// Run short work here and now; everything else leaves this thread free for signals.
-template <class Work>
-void run(bool is_short, const Work& work) {
-    Control control;
-    if (!is_short) return run_without_gil([&] { work(control); }, control, nb::none());
-    const nb::gil_scoped_release release;
-    work(control);
-}
-
 std::vector<ScoreBlock> blocks_of(const Array<const Index, nb::shape<-1, 2>>& ranges, const Vector<Index>& starts,
                                   const Vector<Index>& columns) {
     if (starts.size() != ranges.shape(0) + 1) throw std::invalid_argument("column_starts must have a place per block");
@@ -84,7 +75,7 @@ void scores(const BoundScorer& self, const Data& data, const std::optional<Vecto
         throw std::invalid_argument("out must have a column for each score");
     }
     const Blas& blas = scipy_blas();
-    run(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
+    run_here_if(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
         self.scorer.scores(data.view, which, {accuracy, threads, same_sums}, {out.data(), out.size()},
                            {sizes.data(), sizes.size()}, blas, control);
     });
@@ -98,7 +89,7 @@ void eliminated(const BoundScorer& self, const Data& data, const std::optional<V
     require_rows(uncertain.size(), which.size());
     const ScoreErrors bound{errors.unit, as_span(errors.masses), errors.largest};
     const Blas& blas = scipy_blas();
-    run(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
+    run_here_if(self.scorer.is_short(std::ssize(which)), [&](Control& control) {
         eliminate(self.scorer, data.view, which, rule, bound, {accuracy, threads}, {classes.data(), classes.size()},
                   {uncertain.data(), uncertain.size()}, blas, control);
     });

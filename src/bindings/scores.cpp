@@ -22,10 +22,14 @@ void bound_values(const Data& data, const Vector<Index>& rows, const Data& vecto
     if (out.shape(0) != rows.size() || static_cast<Index>(out.shape(1)) != rows_of(vectors.view)) {
         throw std::invalid_argument("out must have a row for each row asked for and a column for each vector");
     }
-    Control control;
     const Blas& blas = scipy_blas();
     const std::span<Real> values(out.data(), out.size());
-    run_without_gil([&] { kernel_values<Real>(request, values, blas, control); }, control, nb::none());
+    const auto stored = [](const auto& view) {
+        return std::visit([](auto all) { return std::ssize(all); }, view.values);
+    };
+    const auto products = static_cast<double>(rows.size()) * static_cast<double>(std::visit(stored, vectors.view));
+    const bool is_short = products + 8.0 * static_cast<double>(values.size()) <= kShortWork;
+    run_here_if(is_short, [&](Control& control) { kernel_values<Real>(request, values, blas, control); });
 }
 
 template <class Real>

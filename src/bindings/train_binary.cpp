@@ -97,13 +97,14 @@ void bound_path_scores(const Session& session, const Vector<Index>& rows, const 
     const auto view = [](const auto& array) { return std::span(array.data(), array.size()); };
     const PathSolution solution{problems.all, view(results.starts), view(results.support), view(results.beta),
                                 view(results.intercept)};
-    Control control;
-    const auto score = [&] {
-        ThreadPool pool(threads);
+    Index coefficients = 0;
+    for (const BinaryProblem& problem : problems.all) coefficients += problem.size() * solution.costs();
+    const bool is_short = static_cast<double>(coefficients) * static_cast<double>(rows.size()) <= kShortWork;
+    run_here_if(is_short, [&](Control& control) {
+        ThreadPool pool(is_short ? 1 : threads);
         path_scores(*matrix, training.order, as_span(rows), solution, view(out), session.kernel.blas(),
                     {&pool, &control});
-    };
-    run_without_gil(score, control, nb::none());
+    });
 }
 
 Owned<Index> sizes(const BinaryProblems& problems) {
