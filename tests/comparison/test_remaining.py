@@ -77,6 +77,25 @@ def made_run(seconds, folds=5):
     return events, now
 
 
+def test_costs_that_take_no_time_are_expected_to_take_none():
+    events, now = [], 0.0
+    for candidate in (10, 32, 53):
+        now += 1.0 + candidate // 8  # alone, each has to be fitted
+        events.append(("probed", now, 0, candidate, 1.0 + candidate // 8))
+    began = now
+    events.append(("begin", now, 0))
+    for width in (0, 7, 3, 1, 5, 2, 4, 6):
+        for _ in range(5):
+            for cost in range(8):
+                spent = 1.0 + cost if cost < 3 else 0.0  # the larger costs have the same machines
+                now += spent
+                events.append(("fitted", now, 0, 8 * cost + width, spent))
+    events.append(("end", now, 0))
+    instants = np.linspace(began + 0.15 * (now - began), now, 100, endpoint=False)
+    ratio = play(events, now, [SearchWork(CANDIDATES, 5, 0)], 1, instants) / (now - instants)
+    assert np.mean((ratio > 0.5) & (ratio < 2)) > 0.9
+
+
 @pytest.mark.parametrize("hardest", [0, 3, 7])
 def test_fits_of_large_costs_and_of_some_width_may_take_much_longer(hardest):
     events, total = made_run(lambda number, c: 10.0**number * 2.0 ** (c // 8) * 1.7 ** -abs(c % 8 - hardest))

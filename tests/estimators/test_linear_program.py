@@ -287,3 +287,18 @@ def test_fewer_coefficients_than_the_quadratic_machine(data):
     many = WestonWatkinsSVC(np.inf, gamma=0.3, bias="free").fit(X, y)
     assert few.score(X, y) == many.score(X, y) == 1.0
     assert len(few.support_) < len(many.support_)
+
+
+def test_the_gap_that_a_solution_leaves_at_larger_costs():
+    X, y = wine()
+    machine = LinearProgramSVC(C=0.05, gamma=0.02).fit(X, y)
+    growth = [1.0, 2.0, 10.0]
+    gaps = [machine.formulation.gap_at_larger_costs(machine.model_, machine.outcome_, each) for each in growth]
+    assert gaps[0] == pytest.approx(machine.duality_gap_, abs=1e-12)
+    loss = machine.primal_objective_ - machine.dual_coef_.sum()
+    assert loss > 0  # by the definition of the primal objective, it is what grows
+    for each, gap in zip(growth, gaps, strict=True):
+        primal = machine.dual_coef_.sum() + each * loss
+        assert gap == pytest.approx((primal - machine.dual_objective_) / primal, abs=1e-12)
+    hard = LinearProgramSVC(C=1e4, gamma=1.0).fit(X, y)
+    assert hard.formulation.gap_at_larger_costs(hard.model_, hard.outcome_, 1e3) < 1e-8

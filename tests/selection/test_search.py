@@ -19,7 +19,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 from polymargin.formulations import CostFamily, PrimalSoftmax
 from polymargin.formulations import family as cost_family
 from polymargin.selection import KernelSearchCV, hsu_lin_grid
@@ -523,6 +531,24 @@ def test_only_widths_are_taken_for_the_same():
         {"kernel": ["laplacian"], "gamma": [1.0], "C": [1.0, 2.0]},
     ]
     search = KernelSearchCV(OneVsOneSVC(), apart, cv=FOLDS).fit(1e4 * X, y)
+    assert np.all(search.cv_results_["mean_fit_time"] > 0)
+
+
+def test_a_machine_without_loss_is_that_of_all_larger_costs():
+    X, y = wine()
+    grid = {"C": [0.01, 1.0, 64.0, 256.0, 4096.0], "gamma": [0.001, 1.0]}
+    ours, theirs = both(LinearProgramSVC(tol=1e-6), grid, X, y)
+    assert_same_results(ours, theirs)
+    spent = ours.cv_results_["mean_fit_time"].reshape(5, 2) > 0
+    assert spent[:3, 0].all()  # examples are still on the wrong side
+    assert spent[0, 1]
+    assert not spent[3:, 1].any()
+
+
+def test_a_machine_that_goes_by_another_rule_is_fitted_for_every_cost():
+    X, y = wine()
+    machine = LinearProgramSVC(stop="violation")
+    search = KernelSearchCV(machine, {"C": [64.0, 256.0], "gamma": [1.0]}, cv=FOLDS).fit(X, y)
     assert np.all(search.cv_results_["mean_fit_time"] > 0)
 
 

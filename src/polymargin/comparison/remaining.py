@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polymargin.support.numeric import Floats
 
@@ -93,6 +94,7 @@ class SearchWork:
         self.fits: int = len(candidates) * folds
         self.left: Floats = np.full(len(candidates), float(folds))
         self.free: Floats = np.zeros(len(candidates))  # of these, those that will probably take no time
+        self.surprising: NDArray[np.bool_] = np.zeros(len(candidates), dtype=bool)  # took none, and nobody had said so
         self.afterwards = afterwards  # fits of the best candidate when the search is over
         self.limit: float = float("inf") if limit is None else limit  # seconds that the search may take
         self.model: CostModel = CostModel(candidates, settings.ridge)
@@ -111,7 +113,11 @@ class SearchWork:
     def work(self) -> float:
         """The seconds of the fits that are left, by one thread."""
         seconds = self.model.seconds()
-        return float(np.maximum(self.left - self.free, 0.0) @ seconds + self.afterwards * seconds.mean())
+        seen = self.model.counts[0] > 0
+        # What is not known yet will be no other than what is.
+        known = int(np.sum(seen | self.surprising))
+        share = np.where(seen | (known == 0), 1.0, np.sum(seen) / max(1, known))
+        return float((np.maximum(self.left - self.free, 0.0) * share) @ seconds + self.afterwards * seconds.mean())
 
     def seconds_left(self, now: float, expected: float) -> float:
         """Return the seconds that are left; ``expected`` are those of the whole search, from what the probes say."""
@@ -187,8 +193,11 @@ class Remaining:
             search.left[candidate] -= 1
             if seconds > 0.0:
                 search.model.see(candidate, seconds)
-            else:  # it was the same as another one
-                search.free[candidate] = max(0.0, search.free[candidate] - 1.0)
+            elif search.free[candidate] > 0.0:  # it was the same as another one, as it was said
+                search.free[candidate] -= 1.0
+            else:  # the same on other folds, probably
+                search.surprising[candidate] = True
+                search.free[candidate] = search.left[candidate]
 
     def end(self, number: int) -> None:
         """End a search with all that comes after it."""

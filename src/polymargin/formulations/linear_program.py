@@ -27,7 +27,7 @@ from polymargin.solvers import (
     Start,
     solve_linear_program,
 )
-from polymargin.support.numeric import Floats, Ints
+from polymargin.support.numeric import Floats, Ints, relative_gap
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,6 +98,15 @@ class LinearProgram:
         result = solve_linear_program(values, training.class_starts, training.cost_bounds, start, limits, budget)
         refuse_inseparable(result.status == "unbounded", LinearProgramSettings().inseparable_sum)
         return solution(result)
+
+    def gap_at_larger_costs(self, model: KernelModel, outcome: Outcome, growth: float) -> float:
+        """Return the relative gap that a solution leaves where all costs are ``growth`` times as large.
+
+        Its dual point stays feasible, and of its primal objective the loss alone grows with the costs: a solution
+        without any is that of all larger costs.
+        """
+        coefficients = float(model.coefficients.sum())
+        return relative_gap(coefficients + growth * max(0.0, outcome.primal - coefficients), outcome.dual)
 
     def _start(self, model: KernelModel | None, training: TrainingSet) -> Start | None:
         """Return what the last solution was made of; None if it does not fit."""

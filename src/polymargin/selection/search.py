@@ -49,6 +49,7 @@ class KernelSearchCV(GridSearchCV):
     - one kernel matrix serves all costs, all other parameters and all folds,
     - each cost starts from the solution of the one before,
     - widths for which no two different examples are alike, so that their kernel matrices are equal, are one,
+    - a linear program that is solved without loss is so for all larger costs,
     - folds go to threads, not to processes.
 
     The last step of a pipeline is searched likewise, fold by fold, as long as the grid leaves the steps before it
