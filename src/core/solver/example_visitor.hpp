@@ -195,6 +195,8 @@ class ExampleVisitor {
             const double by = row_[c] - before_[c];
             if (by != 0.0) visit.changes.push_back({used_[c], by, taken_[c]});
         }
+        // Classes were loaded as they were found missing; who reads coefficients expects them to ascend.
+        std::ranges::sort(visit.row, {}, &Coefficients::Entry::column);
     }
 
     void load(Index m) {
