@@ -127,7 +127,7 @@ def test_cutting_planes_to_a_small_gap(Machine):
 
 
 def test_many_examples_without_a_kernel_matrix():
-    X, y = overlapping(1100, n_features=6, n_classes=3)
+    X, y = overlapping(4200, n_features=6, n_classes=3)  # on fewer a kernel matrix is tried first
     for Machine in LINEAR:
         machine = Machine(kernel="linear").fit(X, y)
         assert machine.solver_used_ != "decomposition"

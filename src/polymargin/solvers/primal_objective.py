@@ -94,7 +94,7 @@ class Objective:
     def product_work(self) -> float:
         """Operations of a product with the Hessian."""
         numbers = self.Z.nnz if sp.issparse(self.Z) else self.Z.size
-        return 4.0 * numbers * self.shape[1]
+        return float(4 * numbers * self.shape[1])
 
     def split(self, point: Floats) -> tuple[Floats, Floats]:
         """Return V and b of a point; b is 0 where it is not free."""
