@@ -20,8 +20,8 @@ _SHARED = {
     + """\
     tol : float, default=1e-3
         When to stop: the largest value of what ``stop`` names. On up to 1,024 examples with a kernel matrix
-        all-together machines are solved to rounding in any case, binary ones where ``tol`` is at most 1e-5, where
-        sample weights differ within a class, or where that is a small share of the fit.
+        machines are solved to rounding where ``tol`` is at most 1e-5, where sample weights differ within a class,
+        binary ones also where that is a small share of the fit.
     stop : {"auto", "violation", "gap"}, default="auto"
         What ``tol`` is compared with, however many examples there are. ``"violation"``: by how much the optimality
         conditions of the worst example are violated, in units of the decision value; for ``"cutting-plane"`` and
