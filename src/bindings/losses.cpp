@@ -35,6 +35,14 @@ void bind_losses(nb::module_& m) {
         .def(nb::init<double>(), nb::arg("margin") = 2.0);
     nb::class_<CrammerSinger>(m, "CrammerSinger", "max_m (s_m + [m != y]) - s_y").def(nb::init<>());
     nb::class_<OneVsRest>(m, "OneVsRest", "sum_m max(0, 1 - (+-1) s_m), plus for m = y").def(nb::init<>());
+    nb::class_<AbsoluteSum>(
+        m, "AbsoluteSum", "own max(0, own_target - s_y) + others sum_{m != y} max(0, 1 + s_m), scores summing to zero")
+        .def(nb::init<double, double, double>(), nb::arg("own") = 0.0, nb::arg("others") = 1.0,
+             nb::arg("own_target") = 1.0);
+    nb::class_<AbsoluteMaximum>(
+        m, "AbsoluteMaximum",
+        "max_m max(0, 1 - (+-1) s_m), plus for m = y, which counts if own; scores summing to zero")
+        .def(nb::init<bool>(), nb::arg("own") = false);
     m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("gradient"), nb::arg("curvature"), nb::arg("label"),
           nb::arg("cost_bound"), nb::arg("row"),
           "Return the row of one example that is best while all others stay; None if there is no best one.");

@@ -42,7 +42,7 @@ template <class T>
 void bind_row_problem(nb::module_& m, const char* name, const char* doc) {
     const auto make = [](T* self, const decltype(T::loss)& loss, BiasKind bias, const Vector<double>& cost_bounds,
                          const Vector<Index>& labels, Index classes) {
-        const bool coupled = std::visit([](const auto& any) { return any.kRowsSumToZero; }, loss);
+        const bool coupled = std::visit([]<class Loss>(const Loss&) { return MulticlassLoss<Loss>; }, loss);
         if (std::is_same_v<T, JointProblem> && !coupled) throw nb::type_error("a joint problem needs a joint loss");
         check_labels(as_span(labels), as_span(cost_bounds), classes, !coupled);
         T* problem = new (self) T();

@@ -128,7 +128,21 @@ class OneVsRest:
 
     def __init__(self) -> None: ...
 
-def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
+class AbsoluteSum:
+    """
+    own max(0, own_target - s_y) + others sum_{m != y} max(0, 1 + s_m), scores summing to zero
+    """
+
+    def __init__(self, own: float = 0.0, others: float = 1.0, own_target: float = 1.0) -> None: ...
+
+class AbsoluteMaximum:
+    """
+    max_m max(0, 1 - (+-1) s_m), plus for m = y, which counts if own; scores summing to zero
+    """
+
+    def __init__(self, own: bool = False) -> None: ...
+
+def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
     """
     Return the row of one example that is best while all others stay; None if there is no best one.
     """
@@ -416,10 +430,10 @@ class JointSettings:
 class JointProblem:
     """A machine for all classes at once, on kernel values."""
 
-    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
+    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
     @property
-    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest:
+    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum:
         """What a row of scores costs."""
 
     @property
@@ -576,10 +590,10 @@ class LinearSettings:
 class LinearProblem:
     """A linear machine, trained without kernel values."""
 
-    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
+    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
     @property
-    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest:
+    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum:
         """What a row of scores costs."""
 
     @property

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fixtures.hpp"
+#include "plain_absolute.hpp"
 #include "plain_losses.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/one_vs_rest.hpp"
@@ -67,6 +68,13 @@ inline plain::Loss plain_of(const polymargin::CrammerSinger&) {
 }
 inline plain::OneVsRest plain_of(const polymargin::OneVsRest&) {
     return {};
+}
+
+inline plain::Absolute plain_of(const polymargin::AbsoluteSum&) {
+    return plain::absolute_losses(2)[0];
+}
+inline plain::Absolute plain_of(const polymargin::AbsoluteMaximum&) {
+    return plain::absolute_losses(2)[4];
 }
 
 template <class Visit>

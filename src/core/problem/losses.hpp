@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "problem/absolute_margins.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/one_vs_rest.hpp"
 #include "problem/weston_watkins.hpp"
@@ -10,6 +11,6 @@ namespace polymargin {
 
 /// The losses there are. A new one is a file of its own and a name here. Linear machines take each of them, kernel
 /// machines those that are a `MulticlassLoss`.
-using AnyLoss = std::variant<WestonWatkins, CrammerSinger, OneVsRest>;
+using AnyLoss = std::variant<WestonWatkins, CrammerSinger, OneVsRest, AbsoluteSum, AbsoluteMaximum>;
 
 }  // namespace polymargin

@@ -56,33 +56,41 @@ struct OwnOffset {
 };
 
 /// What the violation of a row is computed from: the highest gradient among the classes that may fall, the lowest among
-/// those that may grow, and that of the own class (0 if it is no column).
+/// those that may grow, and that of the own class (0 if it is no column). Of a loss with a shared limit the gradients
+/// are those of `|B_m|`, and the sum of these belongs to them.
 struct RowExtremes {
     double highest, lowest, own;
+    double total = 0.0, cost_bound = 0.0;
 };
 
 inline constexpr Index kNoClass = -1;
 
 /// A direction within the row of one example that stays in its face: class `gains` grows by what `loses` gives. One of
-/// them may be `kNoClass`: a coefficient that moves alone.
+/// them may be `kNoClass`: a coefficient that moves alone. Where signs differ, two that exchange may grow together:
+/// then the other one is `also`, which is for losses whose scores sum to zero.
 struct Direction {
     Index gains = kNoClass;
     Index loses = kNoClass;
+    Index also = kNoClass;
 
     /// d'v
     template <class Values>
     [[nodiscard]] double slope(Values&& values) const {
-        return (gains == kNoClass ? 0.0 : static_cast<double>(values(gains))) -
-               (loses == kNoClass ? 0.0 : static_cast<double>(values(loses)));
+        const auto at = [&](Index m) { return m == kNoClass ? 0.0 : static_cast<double>(values(m)); };
+        return at(gains) + at(also) - at(loses);
     }
     void add_to(std::span<double> row, double by) const {
         if (gains != kNoClass) row[gains] += by;
+        if (also != kNoClass) row[also] += by;
         if (loses != kNoClass) row[loses] -= by;
     }
     /// d'e
     [[nodiscard]] int dot(const Direction& e) const {
-        const auto same = [](Index a, Index b) { return static_cast<int>(a == b && a != kNoClass); };
-        return same(gains, e.gains) - same(gains, e.loses) - same(loses, e.gains) + same(loses, e.loses);
+        return static_cast<int>(slope([&](Index m) { return (m == e.gains) + (m == e.also) - (m == e.loses); }));
+    }
+    /// sum_m d_m
+    [[nodiscard]] int sum() const {
+        return static_cast<int>(slope([](Index) { return 1; }));
     }
 };
 
@@ -144,11 +152,30 @@ concept MulticlassLoss =
 template <class Loss>
 concept SimplexLoss = RowLoss<Loss> && !Loss::kConjugate && requires { requires Loss::kSimplex; };
 
+/// Whether the scores of an example sum to zero over the classes, as part of the problem: then `S = K B P`, the mean of
+/// a row being taken away by P = I - 11'/k wherever its change reaches scores, weights or the bias, and the primal and
+/// the gradient are those of B P. Rows are feasible, and stepped on, as they are. A loss says so if it is so.
+template <class Loss>
+inline constexpr bool kScoresSumToZero = requires { requires Loss::kScoresSumToZero; };
+
+/// P v
+inline void take_mean_away(std::span<double> v) {
+    double mean = 0.0;
+    for (const double x : v) mean += x / static_cast<double>(v.size());
+    for (double& x : v) x -= mean;
+}
+
+/// Whether the coefficients of a row, each with its own sign, have a limit of their sum, of which the loss knows the
+/// `multiplier`: what is gained by a class that grows depends on whether another one has to give for it.
+template <class Loss>
+inline constexpr bool kSharedLimit = requires { requires Loss::kSharedLimit; };
+
 /// Losses of which a group of classes can be taken out and solved alone.
 template <class Loss>
-concept SeparableLoss = RowLoss<Loss> && !Loss::kRowsSumToZero && requires(const Loss& loss) {
-    { loss.offsets(Index{0}) } -> std::same_as<OwnOffset>;
-};
+concept SeparableLoss =
+    RowLoss<Loss> && !Loss::kRowsSumToZero && !kScoresSumToZero<Loss> && requires(const Loss& loss) {
+        { loss.offsets(Index{0}) } -> std::same_as<OwnOffset>;
+    };
 
 /// Separable losses that know the best bias of a class, given its scores without one.
 template <class Loss>

@@ -57,11 +57,22 @@ Coefficients with_free_moved(const Loss& loss, const LinearData& problem, const 
     return result;
 }
 
+/// The sum nearest to zero that all classes can come to when no coefficient grows.
+[[nodiscard]] inline double level_of(std::span<const double> positive, std::span<const double> negative) {
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    for (std::size_t m = 0; m < positive.size(); ++m) {
+        least = std::min(least, positive[m] - negative[m]);
+        most = std::max(most, positive[m] - negative[m]);
+    }
+    return least > 0.0 ? least : std::min(most, 0.0);
+}
+
 /// Coefficients near the given ones whose sums over the examples are zero for every class: what a free bias asks of a
 /// point of the dual. None grows, so that all stay feasible.
 ///
 /// Rows that sum to zero: coefficients are a flow from the class of the example to the others, which becomes a
-/// circulation. Else a class has examples on two sides, and the heavier one gives in.
+/// circulation. Else a class has examples on two sides, and the heavier one gives in. Where scores sum to zero it is
+/// enough that all sums are the same: the one nearest to zero.
 template <RowLoss Loss>
 Coefficients balanced(const LinearData& problem, const Coefficients& coefficients) {
     const Index k = problem.classes;
@@ -78,10 +89,11 @@ Coefficients balanced(const LinearData& problem, const Coefficients& coefficient
             if (negative[e] > 0.0) share[e] = std::clamp(circulation[e] / negative[e], 0.0, 1.0);
         }
     } else {
+        double level = 0.0;
+        if constexpr (kScoresSumToZero<Loss>) level = level_of(positive, negative);
         for (Index m = 0; m < k; ++m) {
-            const double most = std::min(positive[m], negative[m]);
-            if (negative[m] > 0.0) share[m] = most / negative[m];
-            if (positive[m] > 0.0) own_share[m] = most / positive[m];
+            if (negative[m] > 0.0) share[m] = std::clamp((positive[m] - level) / negative[m], 0.0, 1.0);
+            if (positive[m] > 0.0) own_share[m] = std::clamp((negative[m] + level) / positive[m], 0.0, 1.0);
         }
     }
     Coefficients result(coefficients.rows());

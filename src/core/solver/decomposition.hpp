@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -124,6 +125,27 @@ class Decomposition {
         std::vector<const Real*> rows;
         std::vector<double> by;
         double sum = 0.0;
+
+        void add(const Real* row, double amount) {
+            if (amount == 0.0) return;
+            rows.push_back(row);
+            by.push_back(amount);
+            sum += amount;
+        }
+    };
+    /// By which kernel rows the gradient of each class changes.
+    struct Changes {
+        std::vector<Change> of_classes;
+        Change mean;  ///< over the classes: what does not reach scores that sum to zero
+
+        explicit Changes(Index classes) : of_classes(classes) {}
+        void add(const Real* row, std::span<const double> amounts) {
+            for (std::size_t m = 0; m < amounts.size(); ++m) of_classes[m].add(row, amounts[m]);
+            if constexpr (kScoresSumToZero<Loss>) {
+                const double total = std::accumulate(amounts.begin(), amounts.end(), 0.0);
+                mean.add(row, total / static_cast<double>(amounts.size()));
+            }
+        }
     };
     [[nodiscard]] ClassMajor<double> gradient_view() const {
         return {const_cast<double*>(gradient_.data()), classes_, stride_};
@@ -144,7 +166,8 @@ class Decomposition {
     void load_columns(std::span<const Index> slots, std::span<const char> fresh, std::span<const Index> ordered);
     /// Bring back what the block changed; false if nothing did.
     [[nodiscard]] bool store_block();
-    void update(const std::vector<Change>& changes);
+    void update(const Changes& changes);
+    void add_change(const Change& change, double shift, Index begin, std::span<double> out) const;
     void measure();
     /// Examples that may have to move soon.
     [[nodiscard]] std::vector<Index> active() const;

@@ -38,16 +38,21 @@ template <MulticlassLoss Loss, class Real>
 std::vector<double> Decomposition<Loss, Real>::column_sums() const {
     std::vector<double> sums(classes_);
     for (Index m = 0; m < classes_; ++m) sums[m] = std::accumulate(beta().row(m), beta().row(m) + size(), 0.0);
+    if constexpr (kScoresSumToZero<Loss>) take_mean_away(sums);
     return sums;
 }
 
 template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::set_bias(const Bias& bias) {
-    const auto sums = column_sums();
+    auto changes = column_sums();
     for (Index m = 0; m < classes_; ++m) {
         const double shift = (bias.shift.empty() ? 0.0 : bias.shift[m]) - (bias_.shift.empty() ? 0.0 : bias_.shift[m]);
-        const double change = (bias.weight - bias_.weight) * sums[m] + shift;
-        for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) += change;
+        changes[m] = (bias.weight - bias_.weight) * changes[m] + shift;
+    }
+    // A large weight makes much of what rounding leaves of the mean.
+    if constexpr (kScoresSumToZero<Loss>) take_mean_away(changes);
+    for (Index m = 0; m < classes_; ++m) {
+        for (Index i = 0; i < size(); ++i) gradient_view().at(m, i) += changes[m];
     }
     bias_ = bias;
     measure();
@@ -68,17 +73,12 @@ bool Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::s
     for (Index start = 0; start < std::ssize(which); start += batch) {
         const auto part = which.subspan(start, std::min(batch, std::ssize(which) - start));
         if (!fetch(part)) return false;
-        std::vector<Change> change(classes_);
+        Changes change(classes_);
         for (std::size_t i = 0; i < part.size(); ++i) {
-            for (Index m = 0; m < classes_; ++m) {
-                const double by = changes[(start + static_cast<Index>(i)) * classes_ + m];
-                if (by == 0.0) continue;
-                change[m].rows.push_back(table_->row(part[i]));
-                change[m].by.push_back(by);
-                change[m].sum += by;
-                beta_view().at(m, part[i]) += by;
-            }
-            follow_conjugate(part[i], changes.subspan((start + static_cast<Index>(i)) * classes_, classes_));
+            const auto row = changes.subspan((start + static_cast<Index>(i)) * classes_, classes_);
+            change.add(table_->row(part[i]), row);
+            for (Index m = 0; m < classes_; ++m) beta_view().at(m, part[i]) += row[m];
+            follow_conjugate(part[i], row);
         }
         update(change);
     }
@@ -133,27 +133,18 @@ void Decomposition<Loss, Real>::load_columns(std::span<const Index> slots, std::
 
 template <MulticlassLoss Loss, class Real>
 bool Decomposition<Loss, Real>::store_block() {
-    std::vector<Change> changes(classes_);
+    Changes changes(classes_);
     bool changed = false;
-    if constexpr (Loss::kConjugate) {
-        std::vector<double> change(classes_);
-        for (Index s = 0; s < working_.size(); ++s) {
-            const Index i = working_.members()[s];
-            for (Index m = 0; m < classes_; ++m) change[m] = block_.row(s)[m] - beta().at(m, i);
-            follow_conjugate(i, change);
-        }
-    }
-    for (Index m = 0; m < classes_; ++m) {
-        for (Index s = 0; s < working_.size(); ++s) {
-            const Index i = working_.members()[s];
-            const double by = block_.row(s)[m] - beta().at(m, i);
-            if (by == 0.0) continue;
-            changes[m].rows.push_back(table_->row(i));
-            changes[m].by.push_back(by);
-            changes[m].sum += by;
+    std::vector<double> change(classes_);
+    for (Index s = 0; s < working_.size(); ++s) {
+        const Index i = working_.members()[s];
+        for (Index m = 0; m < classes_; ++m) {
+            change[m] = block_.row(s)[m] - beta().at(m, i);
+            changed = changed || change[m] != 0.0;
             beta_view().at(m, i) = block_.row(s)[m];
-            changed = true;
         }
+        changes.add(table_->row(i), change);
+        follow_conjugate(i, change);
     }
     if (changed) update(changes);
     return changed;
@@ -161,24 +152,26 @@ bool Decomposition<Loss, Real>::store_block() {
 
 /// Bring the gradient of all examples, and their violations, up to date.
 template <MulticlassLoss Loss, class Real>
-void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
-    for (const Change& change : changes) {
+void Decomposition<Loss, Real>::update(const Changes& changes) {
+    for (const Change& change : changes.of_classes) {
         other_work_ += settings_.block.sum_cost * static_cast<double>(size() * std::ssize(change.rows));
     }
+    std::vector<double> shifts(classes_);
+    for (Index m = 0; m < classes_; ++m) {
+        shifts[m] = bias_.weight * (changes.of_classes[m].sum - changes.mean.sum);
+    }
+    if constexpr (kScoresSumToZero<Loss>) take_mean_away(shifts);  // as above
     const Index strips = (size() + kStrip - 1) / kStrip;
     store_.pool().for_each(strips, [&](Index strip) {
         const Index begin = strip * kStrip, count = std::min(kStrip, size() - begin);
-        std::vector<const Real*> rows;
         for (Index m = 0; m < classes_; ++m) {
-            const Change& change = changes[m];
-            if (change.rows.empty()) continue;
-            double* out = gradient_view().row(m) + begin;
-            rows.assign(change.rows.begin(), change.rows.end());
-            for (const Real*& row : rows) row += begin;
-            accumulate<Real>(rows, change.by, out, count);
-            const double shift = bias_.weight * change.sum;
-            if (shift != 0.0) {
-                for (Index i = 0; i < count; ++i) out[i] += shift;
+            add_change(changes.of_classes[m], shifts[m], begin, std::span(gradient_view().row(m) + begin, count));
+        }
+        if constexpr (kScoresSumToZero<Loss>) {
+            std::vector<double> common(count, 0.0);
+            add_change(changes.mean, 0.0, begin, common);
+            for (Index m = 0; m < classes_; ++m) {
+                for (Index i = 0; i < count; ++i) gradient_view().row(m)[begin + i] -= common[i];
             }
         }
         measure_violations(loss_,
@@ -187,6 +180,19 @@ void Decomposition<Loss, Real>::update(const std::vector<Change>& changes) {
                            violations_.data() + begin);
     });
     violation_ = *std::ranges::max_element(violations_);
+}
+
+/// `K change + shift` for the examples from `begin` on.
+template <MulticlassLoss Loss, class Real>
+void Decomposition<Loss, Real>::add_change(const Change& change, double shift, Index begin,
+                                           std::span<double> out) const {
+    if (!change.rows.empty()) {
+        std::vector<const Real*> rows(change.rows);
+        for (const Real*& row : rows) row += begin;
+        accumulate<Real>(rows, change.by, out.data(), std::ssize(out));
+    }
+    if (shift == 0.0) return;
+    for (double& g : out) g += shift;
 }
 
 template <MulticlassLoss Loss, class Real>
@@ -205,7 +211,7 @@ void Decomposition<Loss, Real>::restore(const Snapshot& snapshot) {
 
 template <MulticlassLoss Loss, class Real>
 void Decomposition<Loss, Real>::measure() {
-    update(std::vector<Change>(classes_));
+    update(Changes(classes_));
 }
 
 template <MulticlassLoss Loss, class Real>

@@ -234,13 +234,18 @@ auto ExampleBlock<Real>::best_exchange(Index s) -> Exchange {
 template <class Real>
 void ExampleBlock<Real>::refresh() {
     std::vector<const Real*> kernels;
-    std::vector<double> changes, gradient(size_);
+    std::vector<double> changes, gradient(size_), means(size_, 0.0);
+    for (Index s = 0; s < size_ && !means_count_; ++s) {
+        for (Index m = 0; m < classes_; ++m) {
+            means[s] += (rows_[s * classes_ + m] - start_rows_[s * classes_ + m]) / static_cast<double>(classes_);
+        }
+    }
     for (Index m = 0; m < classes_; ++m) {
         kernels.clear();
         changes.clear();
         double sum = 0.0;
         for (Index s = 0; s < size_; ++s) {
-            const double change = rows_[s * classes_ + m] - start_rows_[s * classes_ + m];
+            const double change = rows_[s * classes_ + m] - start_rows_[s * classes_ + m] - means[s];
             if (change == 0.0) continue;
             kernels.push_back(kernel(s));
             changes.push_back(change);

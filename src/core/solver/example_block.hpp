@@ -90,6 +90,7 @@ class ExampleBlock {
     Index solve(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control = nullptr,
                 double last_work = std::numeric_limits<double>::infinity()) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
+        means_count_ = !kScoresSumToZero<Loss>;
         stepping_ = jumping_ = {};
         const Index steps = solve_by_both(loss, tolerance, limit, blas, control, last_work);
         judge_jumps();
@@ -195,9 +196,11 @@ class ExampleBlock {
             if (!loss.step(gradient, static_cast<double>(kernel(s)[s]) + weight_, examples_[s], row)) return -1;
             for (Index m = 0; m < classes_; ++m) row[m] -= std::exchange(before[m], row[m]);
             set_limits(loss, s);
+            if (!means_count_) take_mean_away(row);
             for (Index m = 0; m < classes_; ++m) {
                 if (row[m] != 0.0) add(s, m, static_cast<Real>(row[m]));
             }
+            if constexpr (kSharedLimit<Loss>) set_limits(loss, s);
             for_conjugate_gradient(loss, row, examples_[s], [&](Index m, double q) { own_gradient(m, s) += q; });
             measure(s);
             mark_optimal(s);
@@ -248,9 +251,10 @@ class ExampleBlock {
     double jump(const Loss& loss, const Face& face, const Blas& blas) {
         const Index f = std::ssize(face);
         work_ += jump_cost(f);
-        FaceSystem system(
-            face, f, [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; },
-            [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
+        const auto kernel_of = [this](Index i, Index j) { return static_cast<double>(kernel(i)[j]) + weight_; };
+        FaceSystem system(face, f, kernel_of,
+                          [this](Index m, Index s) { return static_cast<double>(gradient_.data()[m * stride_ + s]); });
+        system.template take_means_away<Loss>(face, f, classes_, kernel_of);
         system.add_conjugate(face, f, loss, classes_, [this](Index s) { return examples_[s]; });
         double largest = 0.0;
         for (Index a = 0; a < f; ++a) largest = std::max(largest, system.matrix[a * f + a]);
@@ -302,6 +306,9 @@ class ExampleBlock {
             set_limits(loss, s);
         }
         refresh();
+        if constexpr (kSharedLimit<Loss>) {
+            for (const auto& [s, change] : changes) set_limits(loss, s);
+        }
         if constexpr (Loss::kConjugate) {
             std::vector<double> change(classes_);
             for (Index s = 0; s < size_; ++s) {
@@ -330,11 +337,25 @@ class ExampleBlock {
     template <MulticlassLoss Loss>
     void set_limits(const Loss& loss, Index s) {
         const Example& example = examples_[s];
+        const double cost = shared_cost(loss, s);
         for (Index m = 0; m < classes_; ++m) {
             const bool own = m == example.label;
             const double b = rows_[s * classes_ + m];
-            grow_.data()[m * stride_ + s] = loss.may_grow(b, own, example.cost_bound) ? Real(0) : kInfinity;
-            fall_.data()[m * stride_ + s] = loss.may_fall(b, own, example.cost_bound) ? Real(0) : -kInfinity;
+            const auto gradient = static_cast<Real>(own ? cost : -cost);
+            grow_.data()[m * stride_ + s] = loss.may_grow(b, own, example.cost_bound) ? gradient : kInfinity;
+            fall_.data()[m * stride_ + s] = loss.may_fall(b, own, example.cost_bound) ? gradient : -kInfinity;
+        }
+    }
+    /// What a limit that the coefficients of a row share adds to the gradient of each: as it was when this was called,
+    /// which is no less than it promises later.
+    template <MulticlassLoss Loss>
+    [[nodiscard]] double shared_cost(const Loss& loss, Index s) {
+        if constexpr (kSharedLimit<Loss>) {
+            std::vector<double> gradient(classes_);
+            for (Index m = 0; m < classes_; ++m) gradient[m] = static_cast<double>(gradient_.data()[m * stride_ + s]);
+            return loss.multiplier(gradient, row(s), examples_[s]);
+        } else {
+            return 0.0;
         }
     }
     /// The size, padded to whole vectors: what the passes go over.
@@ -362,9 +383,11 @@ class ExampleBlock {
     double work_ = 0.0;
     double jump_share_ = settings_.jump_share;         // of the work of steps, at present
     Effort stepping_, jumping_;                        // in the present solution, up to the last jump
+    bool means_count_ = true;                          // not where the scores of an example sum to zero
     Real partner_ = std::numeric_limits<Real>::max();  // extremes start at -partner_ and partner_
     Buffer<Real> kernel_;
-    Buffer<Real> gradient_, grow_, fall_;  // class-major; 0 where the coefficient may grow (fall), else +inf (-inf)
+    /// Class-major; where the coefficient may grow (fall) 0, or what a shared limit costs it, else +inf (-inf).
+    Buffer<Real> gradient_, grow_, fall_;
     Buffer<Real> highest_, lowest_;
     Buffer<Real> diagonal_;       // of the kernel
     std::vector<double> change_;  // of a row: zeros in between

@@ -46,6 +46,7 @@ struct Visit {
     double promise = 0.0;    ///< given the others
     double loss = 0.0;       ///< times C_i, if it was asked for
     double conjugate = 0.0;  ///< change of q_i
+    double unseen = 0.0;     ///< change of the linear part along the mean of all classes, where scores do not see it
     bool at_vertex = false;  ///< of the row as it becomes; known if it changes, or if the loss was asked for
     bool worth = false;      ///< it promised enough to look for a better row
     std::vector<Coefficients::Entry> row;
@@ -76,7 +77,7 @@ class ExampleVisitor {
 
     void operator()(Index i, const VisitKind& kind, Visit<Real>& visit) {
         visit.changes.clear();
-        visit.conjugate = 0.0;
+        visit.conjugate = visit.unseen = 0.0;
         const Example example = point_.example(i);
         visit.promise = kind.used_only ? promise_of_used(i, example) : promise_of_all(i, example);
         if (kind.with_loss) visit.loss = example.cost_bound * loss_of_scores(example.label);
@@ -93,7 +94,7 @@ class ExampleVisitor {
 
     double promise_of_all(Index i, const Example& example) {
         point_.weights.products(point_.rows.row(i), scores_.data());
-        if constexpr (kOwnOffset<Loss> && !Loss::kConjugate) {
+        if constexpr (JoinableLoss<Loss>) {
             return promise_of_scores(i, example);
         } else {
             for (Index m = 0; m < point_.classes; ++m) scores_[m] += point_.bias[m];
@@ -109,8 +110,7 @@ class ExampleVisitor {
     }
     double promise_of_loaded(const Example& example) {
         load_gradient(example);
-        const auto [highest, lowest, own] = extremes_of(point_.loss, gradient_, row_, placed(example));
-        return promise_of<Loss>(highest, lowest);
+        return promise_of(point_.loss, extremes_of(point_.loss, gradient_, row_, placed(example)));
     }
     /// Of the products of an example, to which the bias is added, in one pass over its classes.
     double promise_of_scores(Index i, const Example& example) {
@@ -124,7 +124,7 @@ class ExampleVisitor {
                                                              example.label, own, fall_, grow_);
         if (example.label >= 0) set_limits(example.label, 0.0, false, 1.0);
         for (const auto& [m, b] : row) set_limits(m, 0.0, false, 1.0);
-        return promise_of<Loss>(static_cast<double>(highest), static_cast<double>(lowest));
+        return promise_of(point_.loss, {static_cast<double>(highest), static_cast<double>(lowest), 0.0});
     }
     double loss_of_scores(Index label) {
         all_scores_.assign(scores_.begin(), scores_.begin() + point_.classes);
@@ -190,13 +190,30 @@ class ExampleVisitor {
         const Example place = placed(example);
         visit.conjugate = conjugate_of(point_.loss, row_, place) - conjugate_of(point_.loss, before_, place);
         visit.row.clear();
+        const double mean = unseen_change(example, visit);
         for (std::size_t c = 0; c < used_.size(); ++c) {
             if (row_[c] != 0.0) visit.row.push_back({static_cast<std::int32_t>(used_[c]), row_[c]});
-            const double by = row_[c] - before_[c];
+            const double by = row_[c] - before_[c] - mean;
             if (by != 0.0) visit.changes.push_back({used_[c], by, taken_[c]});
         }
         // Classes were loaded as they were found missing; who reads coefficients expects them to ascend.
         std::ranges::sort(visit.row, {}, &Coefficients::Entry::column);
+    }
+
+    /// The mean of a change, which does not reach the weights where the scores of an example sum to zero; else 0. What
+    /// moves no weight gains nothing, and is no change.
+    double unseen_change(const Example& example, Visit<Real>& visit) const {
+        double mean = 0.0;
+        if constexpr (kScoresSumToZero<Loss>) {
+            const auto offsets = point_.loss.offsets(example.label);
+            double sum = 0.0;
+            for (Index m = 0; m < point_.classes; ++m) {
+                mean += (row_[m] - before_[m]) / static_cast<double>(point_.classes);
+                sum += offsets[m];
+            }
+            visit.unseen = mean * sum;
+        }
+        return mean;
     }
 
     void load(Index m) {

@@ -41,6 +41,20 @@ struct FaceSystem {
         }
     }
 
+    /// With directions without their means over the classes, `d_a'P d_b`, where the scores of a loss sum to zero.
+    template <RowLoss Loss, class Kernel>
+    void take_means_away(const Face& face, Index size, Index classes, Kernel&& kernel) {
+        if constexpr (kScoresSumToZero<Loss>) {
+            for (Index a = 0; a < std::ssize(face); ++a) {
+                for (Index b = 0; b < std::ssize(face); ++b) {
+                    const Direction &one = face[a].direction, &other = face[b].direction;
+                    const double means = one.sum() * other.sum() / static_cast<double>(classes);
+                    matrix[b * size + a] = (one.dot(other) - means) * kernel(face[a].example, face[b].example);
+                }
+            }
+        }
+    }
+
     /// Add the conjugate terms of a loss that has them; `example(i)` is that of a slot.
     template <RowLoss Loss, class Example>
     void add_conjugate(const Face& face, Index size, const Loss& loss, Index classes, Example&& example) {

@@ -38,6 +38,7 @@ class FreeBias {
     Status run(double tolerance, std::vector<double> shift = {}) {
         tolerance_ = tolerance;
         shift.resize(problem_.classes(), 0.0);
+        if constexpr (kScoresSumToZero<Loss>) take_mean_away(shift);
         const auto result = solve_by_multipliers(*this, scale_, std::move(shift), settings_.multipliers);
         steps_ = result.steps;
         return result.status;
@@ -58,6 +59,7 @@ class FreeBias {
         std::vector<double> bias = problem_.bias().shift;
         const auto sums = problem_.column_sums();
         for (std::size_t m = 0; m < bias.size(); ++m) bias[m] += problem_.bias().weight * sums[m];
+        if constexpr (kScoresSumToZero<Loss>) take_mean_away(bias);  // a large weight makes much of rounding
         return bias;
     }
     std::optional<Status> judge(const std::vector<double>& shift, double left, Status status) {
@@ -72,6 +74,7 @@ class FreeBias {
   private:
     using Changes = std::map<Index, std::vector<double>>;
     static constexpr double kUnbounded = 1e100;
+    static constexpr double kRounding = 1e-14;  // of a sum
 
     /// What an example can carry from one column to another and stay free.
     struct Carrier {
@@ -100,7 +103,8 @@ class FreeBias {
         for (Index i = 0; i < problem_.size(); ++i) {
             for (Index m = 0; m < k; ++m) row[m] = problem_.beta().at(m, i);
             const auto directions = problem_.loss().directions(row, problem_.example(i));
-            for (const auto& [one, other] : directions) {
+            for (const auto& [one, other, also] : directions) {
+                if (also != kNoClass) continue;  // no edge
                 for (const Direction d : {Direction{one, other}, Direction{other, one}}) {
                     d.add_to(change, 1.0);
                     double most = problem_.loss().max_step(row, change, problem_.example(i));
@@ -138,7 +142,8 @@ class FreeBias {
 
     /// Take out what is left, whatever it does to the violation: the dual point must be feasible. Coefficients that sum
     /// to zero are a flow from the class of the example to the others; make it a circulation. Else each column has
-    /// examples on two sides, and the heavier one gives in. None grows, so that all stay feasible.
+    /// examples on two sides, and the heavier one gives in; where scores sum to zero all columns come to the same sum.
+    /// None grows, so that all stay feasible.
     bool balance_all() {
         const Index k = problem_.classes(), n = problem_.size();
         const auto beta = problem_.beta();
@@ -157,11 +162,19 @@ class FreeBias {
                 }
             }
         } else {
-            const auto sums = problem_.column_sums();
+            std::vector<double> sums(k);
+            double size = 0.0;
             for (Index m = 0; m < k; ++m) {
-                const double sign = sums[m] < 0.0 ? -1.0 : 1.0;
+                sums[m] = std::accumulate(beta.row(m), beta.row(m) + n, 0.0);
+                for (Index i = 0; i < n; ++i) size += std::abs(beta.at(m, i));
+            }
+            const auto [least, most] = std::ranges::minmax(sums);
+            const double level = !kScoresSumToZero<Loss> ? 0.0 : least > 0.0 ? least : std::min(most, 0.0);
+            for (Index m = 0; m < k; ++m) {
+                const double excess = sums[m] - level, sign = excess < 0.0 ? -1.0 : 1.0;
+                if (std::abs(excess) <= kRounding * size) continue;  // it would take a coefficient off its limit
                 const auto gives = [&](Index i) { return sign * beta.at(m, i) > 0.0; };
-                take_out(gives, sign < 0.0 ? Direction{m, kNoClass} : Direction{kNoClass, m}, sign * sums[m], changes);
+                take_out(gives, sign < 0.0 ? Direction{m, kNoClass} : Direction{kNoClass, m}, sign * excess, changes);
             }
         }
         return apply(changes);

@@ -16,7 +16,7 @@ template <ShiftableLoss Loss>
 PrimalPoint best_point(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
                        const Workers& workers) {
     LinearState state;
-    sum_up(problem, coefficients, state, workers);
+    sum_up(loss, problem, coefficients, state, workers);
     const Index k = problem.classes, n = std::ssize(problem.order);
     std::vector<double> offset(k, 0.0), scores(k * n), bias;  // a class after the other
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
@@ -61,14 +61,18 @@ class LinearFreeBias {
         return solver_.run(wanted_);
     }
     [[nodiscard]] std::vector<double> sums() const { return {solver_.sums().begin(), solver_.sums().end()}; }
-    [[nodiscard]] std::vector<double> bias() const { return {solver_.bias().begin(), solver_.bias().end()}; }
+    [[nodiscard]] std::vector<double> bias() const {
+        std::vector<double> bias(solver_.bias().begin(), solver_.bias().end());
+        if constexpr (kScoresSumToZero<Loss>) take_mean_away(bias);  // a large weight makes much of rounding
+        return bias;
+    }
     std::optional<Status> judge(const std::vector<double>& shift, double, Status status) {
         measure(shift, status);
         const double gap = solution_.state.gap();
         if (status != Status::converged || gap <= task_.gap) return status;
         if (!progressing_(gap)) return Status::precision;
         LinearState state;
-        sum_up(task_.problem, solver_.coefficients(), state, workers_);
+        sum_up(task_.loss, task_.problem, solver_.coefficients(), state, workers_);
         solver_.set_weights(state.weights);
         const LinearSettings& tuning = task_.tuning;
         wanted_ = std::min(wanted_, std::max(tuning.inner_share * gap, tuning.last_share * task_.gap));

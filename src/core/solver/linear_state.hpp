@@ -150,11 +150,11 @@ void add_dense_rows(const LinearData& problem, const Coefficients& coefficients,
     }
 }
 
-/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients. What `also` is called for `add_dense_rows` says;
-/// only if there are such parts.
-template <class... Also>
-void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearState& state, const Workers& workers,
-            Also&&... also) {
+/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients; of B P where the scores sum to zero. What `also` is
+/// called for `add_dense_rows` says; only if there are such parts.
+template <RowLoss Loss, class... Also>
+void sum_up(const Loss&, const LinearData& problem, const Coefficients& coefficients, LinearState& state,
+            const Workers& workers, Also&&... also) {
     const Index k = problem.classes;
     state.weights.assign(features_of(problem.data) * k, 0.0);
     state.sums.assign(k, 0.0);
@@ -165,6 +165,12 @@ void sum_up(const LinearData& problem, const Coefficients& coefficients, LinearS
     }
     for (Index f = 0; f < std::ssize(problem.centre); ++f) {
         for (Index m = 0; m < k; ++m) state.weights[f * k + m] -= problem.centre[f] * state.sums[m];
+    }
+    if constexpr (kScoresSumToZero<Loss>) {
+        for (Index f = 0; f < std::ssize(state.weights) / k; ++f) {
+            take_mean_away(std::span(state.weights).subspan(f * k, k));
+        }
+        take_mean_away(state.sums);
     }
 }
 
@@ -305,7 +311,7 @@ std::vector<PartObjectives> sum_up_at(const Loss& loss, const LinearData& proble
                                       const PrimalPoint& point, LinearState& state, const Workers& workers) {
     const PointScores scores_of(problem, point);
     std::vector<std::optional<RowObjectives<Loss>>> rows(kSumParts);
-    sum_up(problem, coefficients, state, workers, [&](Index p, Index i, const Row<double>& x) {
+    sum_up(loss, problem, coefficients, state, workers, [&](Index p, Index i, const Row<double>& x) {
         if (!rows[p]) rows[p].emplace(loss, problem, coefficients, scores_of);  // by the thread that uses it
         rows[p]->add(i, x);
     });
@@ -341,7 +347,7 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
         const PrimalPoint given = uncentred(problem, *point);
         parts = sum_up_at(loss, problem, coefficients, given, state, workers);
     } else {
-        sum_up(problem, coefficients, state, workers);
+        sum_up(loss, problem, coefficients, state, workers);
     }
     const double square = square_of(state.weights) + weight * square_of(state.sums);
     double primal_square = square;

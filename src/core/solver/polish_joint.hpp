@@ -75,16 +75,18 @@ class JointPolisher {
     /// Go to the optimum of the face, as far as possible; true if that is the whole way.
     bool move(const Face& face) {
         const Index f = std::ssize(face), k = problem_.classes(), size = f + (free_bias_ ? k : 0);
-        FaceSystem system(
-            face, size, [this](Index i, Index j) { return problem_.kernel(i, j); },
-            [this](Index m, Index i) { return problem_.gradient().at(m, i); });
+        const auto kernel = [this](Index i, Index j) { return problem_.kernel(i, j); };
+        FaceSystem system(face, size, kernel, [this](Index m, Index i) { return problem_.gradient().at(m, i); });
+        system.template take_means_away<Loss>(face, size, k, kernel);
         system.add_conjugate(face, size, problem_.loss(), k, [this](Index i) { return problem_.example(i); });
-        const auto couple = [&](Index a, Index m, double by) {
-            if (m != kNoClass) system.matrix[(f + m) * size + a] = system.matrix[a * size + f + m] = by;
-        };
+        std::vector<double> direction(k);
         for (Index a = 0; a < f && free_bias_; ++a) {
-            couple(a, face[a].direction.gains, 1.0);
-            couple(a, face[a].direction.loses, -1.0);
+            std::ranges::fill(direction, 0.0);
+            face[a].direction.add_to(direction, 1.0);
+            if constexpr (kScoresSumToZero<Loss>) take_mean_away(direction);
+            for (Index m = 0; m < k; ++m) {
+                system.matrix[(f + m) * size + a] = system.matrix[a * size + f + m] = direction[m];
+            }
         }
         const auto solution = least_squares(blas_, std::move(system.matrix), std::move(system.right));
         const auto changes = row_changes(face, solution, k);
@@ -106,6 +108,7 @@ class JointPolisher {
         if (free_bias_) {
             Bias bias = problem_.bias();
             for (Index m = 0; m < k; ++m) bias.shift[m] += share * solution[f + m];
+            if constexpr (kScoresSumToZero<Loss>) take_mean_away(bias.shift);
             problem_.set_bias(bias);
         }
         return share >= 1.0;

@@ -26,7 +26,7 @@ namespace polymargin {
 /// Losses whose rows, on a face of their feasible set, answer to the scores by a projection: their classes exchange, or
 /// each moves alone, and no conjugate term bends the way.
 template <class Loss>
-concept NewtonLoss = RowLoss<Loss> && !Loss::kConjugate;
+concept NewtonLoss = RowLoss<Loss> && !Loss::kConjugate && !kScoresSumToZero<Loss>;
 
 struct NewtonSettings {
     /// tau at first, and how it falls while the inner problems stay easy: solved by so many steps.

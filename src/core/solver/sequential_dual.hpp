@@ -151,7 +151,7 @@ class SequentialDual {
                static_cast<double>(visits) * work_ >= settings_.worth_waking;
     }
     [[nodiscard]] Index largest_batch() const {
-        if (Loss::kConjugate) return 1;
+        if (Loss::kConjugate || kScoresSumToZero<Loss>) return 1;
         const double most = std::min({static_cast<double>(settings_.most_in_batch),
                                       settings_.batch_share * static_cast<double>(point_.rows.size()),
                                       settings_.batch_work / std::max(1.0, work_of_visit(false))});

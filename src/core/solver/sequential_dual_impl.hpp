@@ -65,6 +65,7 @@ void SequentialDual<Loss, Real>::apply_steps(std::size_t t, Index count) {
 template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::note(Index i, const Visit<Real>& visit) {
     conjugates_ += visit.conjugate;
+    linear_ += visit.unseen;
     const auto offsets = point_.loss.offsets(point_.labels[i]);
     for (const auto& [m, by, score] : visit.changes) {
         linear_ += by * (offsets[m] + shift_[m]);
@@ -201,7 +202,9 @@ double SequentialDual<Loss, Real>::squared_weights() const {
 template <RowLoss Loss, class Real>
 bool SequentialDual<Loss, Real>::shrunk_loops(double tolerance) {
     const auto most = static_cast<Index>(settings_.shrunk_loops * static_cast<double>(point_.rows.size()));
-    const VisitKind kind{.used_only = point_.classes > Weights<Real>::kFew, .with_loss = false};
+    // Where scores sum to zero a step on some classes would change all.
+    const VisitKind kind{.used_only = point_.classes > Weights<Real>::kFew && !kScoresSumToZero<Loss>,
+                         .with_loss = false};
     std::vector<char> is_at_vertex(all_.size(), 0);
     for (Index done = 0; done < most && !active_.empty(); done += std::ssize(loop_)) {
         const double worst = visit_all(active_, kind, [&](Index i, const Visit<Real>& visit) {
@@ -256,6 +259,7 @@ void SequentialDual<Loss, Real>::start_from(std::span<const Index> support, std:
         }
         coefficients_.set(i, entries_);
     }
+    if constexpr (kScoresSumToZero<Loss>) take_mean_away(sums_);
 }
 
 template <RowLoss Loss, class Real>

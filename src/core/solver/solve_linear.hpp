@@ -107,7 +107,7 @@ class LinearSolver {
     void start(std::span<const Index> support, std::span<const double> rows) {
         sequential().start_from(support, rows);
         LinearState state;
-        sum_up(task_.problem, sequential().coefficients(), state, tools_.workers);
+        sum_up(task_.loss, task_.problem, sequential().coefficients(), state, tools_.workers);
         sequential().set_weights(state.weights);
     }
     void restart(const Coefficients& coefficients) {
@@ -130,10 +130,11 @@ class LinearSolver {
         if (task_.start_bias.empty()) return std::vector<double>(k, 0.0);
         std::vector<double> bias(task_.start_bias.begin(), task_.start_bias.end());
         LinearState state;
-        sum_up(task_.problem, sequential().coefficients(), state, tools_.workers);
+        sum_up(task_.loss, task_.problem, sequential().coefficients(), state, tools_.workers);
         for (Index f = 0; f < std::ssize(task_.problem.centre); ++f) {
             for (Index m = 0; m < k; ++m) bias[m] += task_.problem.centre[f] * state.weights[f * k + m];
         }
+        if constexpr (kScoresSumToZero<Loss>) take_mean_away(bias);
         return bias;
     }
 

@@ -372,8 +372,9 @@ TEST(directions_span_the_face) {
             CHECK(std::ssize(directions) == dimension);
             CHECK(core.at_vertex(row.beta, row.example) == directions.empty());
             std::vector<char> gives(row.classes(), 0);
-            for (const auto& [gains, loses] : directions) {
-                CHECK(gains != loses && gains == directions[0].gains && !gives[loses]);  // a star: independent
+            for (const auto& [gains, loses, also] : directions) {
+                CHECK(also == kNoClass && gains != loses && gains == directions[0].gains &&
+                      !gives[loses]);  // a star: independent
                 gives[loses] = 1;
                 std::vector<double> change(row.classes(), 0.0);
                 change[gains] = 1.0;

@@ -119,8 +119,8 @@ TEST(a_centre_is_made_up_for_by_the_bias) {
         using Loss = std::decay_t<decltype(loss)>;
         const auto any = fixtures::coefficients_of(fixtures::feasible_rows(loss, problem, random), 4);
         LinearState plain, moved;
-        sum_up(data, any, plain, {});
-        sum_up(centred, any, moved, {});
+        sum_up(loss, data, any, plain, {});
+        sum_up(loss, centred, any, moved, {});
         for (Index e = 0; e < 24; ++e) {
             CHECK_CLOSE(moved.weights[e], plain.weights[e] - centre[e / 4] * plain.sums[e % 4], 1e-11);
         }
