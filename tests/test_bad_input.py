@@ -14,16 +14,19 @@ from scipy import sparse
 
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
 MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
-TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
+TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC, LeeLinWahbaSVC, TotalMaximumSVC]
+MACHINES += TOGETHER[2:]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}
 
 

@@ -11,10 +11,12 @@ from sklearn.model_selection import GridSearchCV
 
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
@@ -45,6 +47,7 @@ class Recorder:
 
 
 MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (CrammerSingerSVC, 1)]
 
 

@@ -21,11 +21,18 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from polymargin import (
+    AbsoluteMaximumSVC,
     CrammerSingerSVC,
+    JointSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
+    MaximumMarginRegressionSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    ReinforcedSVC,
     SoftmaxSVC,
+    TotalMaximumSVC,
+    TotalSumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
@@ -41,6 +48,16 @@ ESTIMATORS = [
     WestonWatkinsSVC(bias="free", margin=1.0),
     CrammerSingerSVC(),
     CrammerSingerSVC(bias="free"),
+    JointSVC(),
+    JointSVC(margins="absolute", reinforced=0.3),
+    LeeLinWahbaSVC(),
+    LeeLinWahbaSVC(bias="free"),
+    ReinforcedSVC(),
+    AbsoluteMaximumSVC(),
+    TotalMaximumSVC(),
+    TotalMaximumSVC(bias="free"),
+    TotalSumSVC(),
+    MaximumMarginRegressionSVC(),
     LinearProgramSVC(),
     UncertaintySVC(),
     SoftmaxSVC(),
@@ -50,7 +67,7 @@ ESTIMATORS = [
     SubsetFeatures(rank=10),
     CholeskyFeatures(rank=10),
 ]
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = list({type(estimator): None for estimator in ESTIMATORS if is_classifier(estimator)})
 
 
 def linear_kernel(A, B):

@@ -18,17 +18,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
 MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, SoftmaxSVC]
-TOGETHER = MACHINES[2:4]
-CACHED = MACHINES[:5]
+ABSOLUTE = [LeeLinWahbaSVC, TotalMaximumSVC]
+TOGETHER = [*MACHINES[2:4], *ABSOLUTE]
+CACHED = [*MACHINES[:5], *ABSOLUTE]
+MACHINES += ABSOLUTE
 PROBLEMS = {
     "digits": digits,
     "overlapping": lambda: overlapping(n=3000),

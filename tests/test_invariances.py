@@ -17,10 +17,19 @@ from reference.kernels import gamma_value, kernel_matrix
 from scipy import sparse
 from sklearn.svm import SVC
 
-from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LeeLinWahbaSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    TotalMaximumSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
 CLOSE = 1e-4
-TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC]
+TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC, LeeLinWahbaSVC, TotalMaximumSVC]
 BIASES = (None, "regularized", "free")
 every_machine = pytest.mark.parametrize(
     "Machine", [OneVsOneSVC, OneVsRestSVC, *TOGETHER, LinearProgramSVC, UncertaintySVC]

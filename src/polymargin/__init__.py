@@ -12,11 +12,18 @@ if TYPE_CHECKING:
     from polymargin.certificate import Certificate, certify
     from polymargin.comparison import Comparison, compare
     from polymargin.estimators import (
+        AbsoluteMaximumSVC,
         CrammerSingerSVC,
+        JointSVC,
+        LeeLinWahbaSVC,
         LinearProgramSVC,
+        MaximumMarginRegressionSVC,
         OneVsOneSVC,
         OneVsRestSVC,
+        ReinforcedSVC,
         SoftmaxSVC,
+        TotalMaximumSVC,
+        TotalSumSVC,
         UncertaintySVC,
         WestonWatkinsSVC,
     )
@@ -25,13 +32,20 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = loaded_when_asked(
     __name__,
     {
+        "AbsoluteMaximumSVC": "polymargin.estimators",
         "Certificate": "polymargin.certificate",
         "Comparison": "polymargin.comparison",
         "CrammerSingerSVC": "polymargin.estimators",
+        "JointSVC": "polymargin.estimators",
+        "LeeLinWahbaSVC": "polymargin.estimators",
         "LinearProgramSVC": "polymargin.estimators",
+        "MaximumMarginRegressionSVC": "polymargin.estimators",
         "OneVsOneSVC": "polymargin.estimators",
         "OneVsRestSVC": "polymargin.estimators",
+        "ReinforcedSVC": "polymargin.estimators",
         "SoftmaxSVC": "polymargin.estimators",
+        "TotalMaximumSVC": "polymargin.estimators",
+        "TotalSumSVC": "polymargin.estimators",
         "UncertaintySVC": "polymargin.estimators",
         "WestonWatkinsSVC": "polymargin.estimators",
         "certify": "polymargin.certificate",
@@ -45,13 +59,20 @@ __getattr__, __dir__ = loaded_when_asked(
 __version__ = _version("polymargin")
 
 __all__ = [
+    "AbsoluteMaximumSVC",
     "Certificate",
     "Comparison",
     "CrammerSingerSVC",
+    "JointSVC",
+    "LeeLinWahbaSVC",
     "LinearProgramSVC",
+    "MaximumMarginRegressionSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "ReinforcedSVC",
     "SoftmaxSVC",
+    "TotalMaximumSVC",
+    "TotalSumSVC",
     "UncertaintySVC",
     "WestonWatkinsSVC",
     "__version__",

@@ -83,7 +83,7 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     Parameters
     ----------
     machine : fitted machine of this package that is trained in the dual
-        ``OneVsOneSVC``, ``OneVsRestSVC``, ``UncertaintySVC``, ``WestonWatkinsSVC``, ``CrammerSingerSVC`` or
+        ``OneVsOneSVC``, ``OneVsRestSVC``, ``UncertaintySVC``, ``JointSVC`` and the machines that it is by its parts, or
         ``LinearProgramSVC``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training examples, in the order they were fitted; the kernel matrix if it was precomputed.
@@ -238,7 +238,7 @@ def _primal_point(
 
 def _certify_joint(formulation: Joint, model: KernelModel, _: Any, training: TrainingSet) -> Certificate:
     B = dense(model.coefficients.T)
-    loss, labels, intercept = formulation.loss, training.labels, model.intercepts
+    loss, labels, intercept = formulation.loss.of(training.n_classes), training.labels, model.intercepts
     expansion = _products(model, training.X, training.order, np.arange(len(model.support)), B)
     full = _spread(training, model.support, B)
     sums = full.sum(axis=0)
@@ -248,22 +248,22 @@ def _certify_joint(formulation: Joint, model: KernelModel, _: Any, training: Tra
     scores, primal_square = _primal_point(model, training.X, training.order, slice(None), expansion, square)
     primal_square += float(intercept @ intercept) if regularized else 0.0
     scores = scores + intercept
-    own = np.arange(len(labels)), labels
-    rivals = scores.copy()
-    rivals[own] = -np.inf
     hard = np.isinf(training.cost_bounds)
     primal = _soft_or_hard(
         primal_square,
         float(training.cost_bounds[~hard] @ loss.values(scores, labels)[~hard]),
-        (scores[own] - rivals.max(axis=1)) / loss.margin,
+        loss.smallest_margins(scores, labels),
         hard,
     )
-    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), loss.excess(full, labels, training.cost_bounds)]
+    rows = loss.dual_rows(full, labels, training.cost_bounds)
+    broken = [np.abs(full.sum(axis=1)).max(initial=0.0), loss.excess(rows, labels, training.cost_bounds)]
+    if loss.scores_sum_to_zero:
+        broken.append(abs(float(intercept.sum())))
     if formulation.bias == "free":
         broken.append(np.abs(sums).max())
     return Certificate(
         primal_objective=primal,
-        dual_objective=loss.margin * float(full[own].sum()) - 0.5 * dual_square,
+        dual_objective=loss.dual_value(rows, labels) - 0.5 * dual_square,
         infeasibility=float(max(broken)) / _scale(training.cost_bounds, full),
     )
 

@@ -76,6 +76,11 @@ _SHARED = {
         ``"auto"`` takes the sequential dual method for the linear kernel and more than 4,096 examples, or where the
         memory has no room for a matrix of kernel values; what crawls goes over to another solver, `solver_used_`.
 """,
+    "absolute parameters": """\
+    bias : {"regularized", "free"} or None, default="regularized"
+        ``"regularized"``: :math:`\\tfrac12 \\sum_m b_m^2` joins the objective. ``"free"``: b costs nothing; solved by
+        proximal steps on b. None: no b.
+""",
     "support": """\
     classes_ : ndarray of shape (k,)
         The classes.
@@ -126,6 +131,15 @@ _SHARED = {
     "Keerthi": """\
     S. S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin, "A sequential dual method for large scale
     multi-class linear SVMs", KDD 2008, doi:10.1145/1401890.1401942.
+""",
+    "Dogan": """\
+    U. Dogan, T. Glasmachers, C. Igel, "A unified view on multi-class support vector classification", Journal of Machine
+    Learning Research 17(45), 2016.
+""",
+    "Lee": """\
+    Y. Lee, Y. Lin, G. Wahba, "Multicategory support vector machines: theory and application to the classification of
+    microarray data and satellite radiance data", Journal of the American Statistical Association 99, 2004,
+    doi:10.1198/016214504000000098.
 """,
     "Hsu and Lin": """\
     C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on

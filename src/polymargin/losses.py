@@ -1,20 +1,34 @@
 r"""The losses of machines with a score for each class, as values.
 
-A joint loss is made of the hinges of an example of class y against the wrong classes m,
+A joint loss with *relative* margins is made of the hinges of an example of class y against the wrong classes m,
 
 .. math:: h_m = M - (s_y - s_m), \qquad h_y = 0,
 
 with the margin M. Its dual variables are rows of coefficients B, examples x classes, that sum to zero and lie in a
-feasible set :math:`C_i \, \mathcal{B}_{y_i}`, which is what distinguishes one loss from another. The arithmetic of
-training is in the compiled core; here is what Python needs besides: the loss by definition and its feasible set for
-certificates, and the hinges that are active for the cutting-plane method.
+feasible set :math:`C_i \, \mathcal{B}_{y_i}`, which is what distinguishes one loss from another.
+
+One with *absolute* margins holds each score against a target of its own, under the constraint that the scores of an
+example sum to zero,
+
+.. math:: h_m = t_m - \sigma_m s_m, \qquad \sigma_y = 1, \; \sigma_m = -1.
+
+Its dual variables are multipliers :math:`a_m = \sigma_m B_m \ge 0`. The constraint takes the mean :math:`\mu_i` of a
+row away from what reaches the scores,
+
+.. math:: w_m = \sum_i (B_{im} - \mu_i) \phi(x_i),
+
+so rows without their means are what a model keeps, and its rows sum to zero too. The means are found again from the
+feasible set: see :meth:`JointLoss.dual_rows`.
+
+The arithmetic of training is in the compiled core; here is what Python needs besides: the loss by definition and its
+feasible set for certificates, and the hinges that are active for the cutting-plane method.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +36,7 @@ from numpy.typing import NDArray
 from polymargin import _core
 from polymargin.support.numeric import Floats, Ints
 
-CoreLoss = _core.WestonWatkins | _core.CrammerSinger | _core.OneVsRest
+CoreLoss = _core.WestonWatkins | _core.CrammerSinger | _core.OneVsRest | _core.AbsoluteSum | _core.AbsoluteMaximum
 
 
 class JointLoss(ABC):
@@ -31,6 +45,9 @@ class JointLoss(ABC):
     name: ClassVar[str]
     on_simplex: ClassVar[bool]
     """Whether the feasible set of a row is a simplex, on which exponentiated gradient steps can be taken."""
+
+    scores_sum_to_zero: ClassVar[bool] = False
+    """Whether that is a constraint of the machine; then margins are absolute."""
 
     row_limits: ClassVar[tuple[float, float] | None] = None
     """The limits of a wrong class's coefficient, and of the sum of all, in units of -C_i, where these are the whole
@@ -61,6 +78,30 @@ class JointLoss(ABC):
     @abstractmethod
     def core(self) -> CoreLoss:
         """The loss as the compiled core takes it."""
+
+    def of(self, n_classes: int) -> Self:
+        """Return the loss for so many classes, where it depends on their number."""
+        return self
+
+    def smallest_margins(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the smallest margin of each example, in units of the one it should have."""
+        own = np.arange(len(labels)), labels
+        rivals = scores.copy()
+        rivals[own] = -np.inf
+        margins: Floats = (scores[own] - rivals.max(axis=1)) / self.margin
+        return margins
+
+    def kept(self, rows: Floats) -> Floats:
+        """Return rows of coefficients as they reach the scores: without their means where scores sum to zero."""
+        return rows - rows.mean(axis=1, keepdims=True) if self.scores_sum_to_zero else rows
+
+    def dual_rows(self, kept: Floats, labels: Ints, cost_bounds: Floats) -> Floats:
+        """Return the point of the dual, feasible if there is one, that rows which a model keeps come from."""
+        return kept
+
+    def dual_value(self, rows: Floats, labels: Ints) -> float:
+        """Return the linear part of the dual objective: the targets of the margins times their multipliers."""
+        return self.margin * float(rows[np.arange(len(labels)), labels].sum())
 
 
 @dataclass(frozen=True)
@@ -141,6 +182,152 @@ class CrammerSinger(JointLoss):
         return _core.CrammerSinger()
 
 
+class AbsoluteMargins(JointLoss):
+    r"""A loss with absolute margins: :math:`\max(0, t_m - \sigma_m s_m)`, of which it is a sum or the largest.
+
+    The targets :math:`t_m` are 1 but for the own class. A row is feasible if :math:`0 \le a_m \le u_m C_i` and
+    :math:`\sum_m a_m \le A C_i` (:meth:`_limits`).
+    """
+
+    on_simplex: ClassVar[bool] = False
+    scores_sum_to_zero: ClassVar[bool] = True
+
+    @property
+    def margin(self) -> float:
+        """The target of a wrong class, 1: another one would give the same machine for another C."""
+        return 1.0
+
+    @abstractmethod
+    def _limits(self) -> tuple[float, float, float]:
+        """Return the limits u of the own class and of another, and A, in units of C_i."""
+
+    def _own_target(self, n_classes: int) -> float:
+        """Return the target of the own class."""
+        return 1.0
+
+    def smallest_margins(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the smallest margin of each example, in units of the one it should have."""
+        own, others, _ = self._limits()
+        places = np.arange(len(labels)), labels
+        margins = -scores if others > 0 else np.full_like(scores, np.inf)
+        margins[places] = scores[places] / self._own_target(scores.shape[1]) if own > 0 else np.inf
+        smallest: Floats = margins.min(axis=1)
+        return smallest
+
+    def active_hinges(self, hinges: Floats) -> NDArray[np.intp]:
+        """Raise ValueError: the cutting planes are those of relative margins."""
+        raise ValueError("solver='cutting-plane' needs relative margins; use 'sequential-dual'")
+
+    def dual_rows(self, kept: Floats, labels: Ints, cost_bounds: Floats) -> Floats:
+        r"""Return the feasible rows B that have these without their means, of largest value.
+
+        All rows ``kept + t`` reach the scores alike. Of the own class :math:`t \ge -r_y`, of the others
+        :math:`t \ge -u C_i - r_m`, of the sum, which is :math:`2 r_y - (k - 2) t`, :math:`(k - 2) t \ge 2 r_y - A C_i`;
+        and the value grows by :math:`t_y - (k - 1) \le 0` with t: the smallest is best, or one of the best. If the own
+        class or the others have no multipliers, that alone says what t is.
+        """
+        own, others, most = self._limits()
+        k = kept.shape[1]
+        mine = kept[np.arange(len(labels)), labels]
+        wrong = kept.copy()
+        wrong[np.arange(len(labels)), labels] = np.inf
+        if own == 0.0:
+            shift = -mine
+        elif others == 0.0:
+            shift = mine / (k - 1)
+        else:
+            shift = np.maximum(-mine, -others * cost_bounds - wrong.min(axis=1))
+            if k > 2:
+                shift = np.maximum(shift, (2.0 * mine - most * cost_bounds) / (k - 2))
+        return kept + shift[:, None]
+
+    def dual_value(self, rows: Floats, labels: Ints) -> float:
+        """Return the linear part of the dual objective: the targets of the margins times their multipliers."""
+        mine = float(rows[np.arange(len(labels)), labels].sum())
+        return self._own_target(rows.shape[1]) * mine - (float(rows.sum()) - mine)
+
+    def excess(self, coefficients: Floats, labels: Ints, cost_bounds: Floats) -> float:
+        """Return how far rows of coefficients are outside their feasible sets."""
+        own, others, most = self._limits()
+        places = np.arange(len(labels)), labels
+        a = -coefficients
+        a[places] *= -1.0
+        limits = np.broadcast_to(_times(others, cost_bounds)[:, None], a.shape).copy()
+        limits[places] = _times(own, cost_bounds)
+        outside = [-a, a - limits, a.sum(axis=1) - _times(most, cost_bounds)]
+        return float(max(part.max(initial=0.0) for part in outside))
+
+
+def _times(limit: float, cost_bounds: Floats) -> Floats:
+    """Return a limit in units of C_i; none at all stays none however large C_i is."""
+    return np.zeros_like(cost_bounds) if limit == 0.0 else limit * cost_bounds
+
+
+@dataclass(frozen=True)
+class AbsoluteSum(AbsoluteMargins):
+    r"""The sum of hinges with absolute margins, :math:`u_y \max(0, t - s_y) + u \sum_{m \ne y} \max(0, 1 + s_m)`.
+
+    ``own`` is :math:`u_y` and ``others`` u; ``own_target`` is t, None for the number of wrong classes.
+    """
+
+    name: ClassVar[str] = "absolute-sum"
+    own: float = 0.0
+    others: float = 1.0
+    own_target: float | None = 1.0
+
+    def _limits(self) -> tuple[float, float, float]:
+        return self.own, self.others, np.inf
+
+    def _own_target(self, n_classes: int) -> float:
+        return n_classes - 1.0 if self.own_target is None else self.own_target
+
+    def of(self, n_classes: int) -> Self:
+        """Return the loss for so many classes, where it depends on their number."""
+        return replace(self, own_target=self._own_target(n_classes))
+
+    def values(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the loss of each example by definition, without its factor C."""
+        own = np.arange(len(labels)), labels
+        hinges = self.others * np.maximum(0.0, 1.0 + scores)
+        hinges[own] = self.own * np.maximum(0.0, self._own_target(scores.shape[1]) - scores[own])
+        values: Floats = hinges.sum(axis=1)
+        return values
+
+    @property
+    def core(self) -> CoreLoss:
+        """The loss as the compiled core takes it, of so many classes as :meth:`of` was told."""
+        if self.own_target is None:
+            raise ValueError("own_target depends on the number of classes: take the loss `of` so many")
+        return _core.AbsoluteSum(float(self.own), float(self.others), float(self.own_target))
+
+
+@dataclass(frozen=True)
+class AbsoluteMaximum(AbsoluteMargins):
+    r"""The largest hinge with an absolute margin, :math:`\max_m \max(0, 1 - \sigma_m s_m)`.
+
+    Over the wrong classes, or with ``own`` over all.
+    """
+
+    name: ClassVar[str] = "absolute-maximum"
+    own: bool = False
+
+    def _limits(self) -> tuple[float, float, float]:
+        return (np.inf if self.own else 0.0), np.inf, 1.0
+
+    def values(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the loss of each example by definition, without its factor C."""
+        own = np.arange(len(labels)), labels
+        hinges = np.maximum(0.0, 1.0 + scores)
+        hinges[own] = np.maximum(0.0, 1.0 - scores[own]) if self.own else 0.0
+        values: Floats = hinges.max(axis=1)
+        return values
+
+    @property
+    def core(self) -> CoreLoss:
+        """The loss as the compiled core takes it."""
+        return _core.AbsoluteMaximum(self.own)
+
+
 @dataclass(frozen=True)
 class OneVsRest:
     r"""A binary hinge for every class, :math:`\sum_m \max(0, 1 \mp s_m)`, - for the own class: nothing is coupled."""
@@ -158,6 +345,39 @@ class OneVsRest:
     def core(self) -> CoreLoss:
         """The loss as the compiled core takes it."""
         return _core.OneVsRest()
+
+
+def reinforced(share: float) -> AbsoluteSum:
+    """Return Liu and Yuan's loss, in which the wrong classes have a share of the hinges and the right one the rest."""
+    return AbsoluteSum(own=1.0 - share, others=share, own_target=None)
+
+
+_PARTS: dict[tuple[str, str], JointLoss] = {
+    ("relative", "sum"): WestonWatkins(),
+    ("relative", "max"): CrammerSinger(),
+    ("absolute", "sum"): AbsoluteSum(),
+    ("absolute", "max"): AbsoluteMaximum(),
+    ("absolute", "total"): AbsoluteMaximum(own=True),
+    ("absolute", "total-sum"): AbsoluteSum(own=1.0),
+    ("absolute", "self"): AbsoluteSum(own=1.0, others=0.0),
+}
+
+
+def by_parts(margins: str, aggregation: str, share: float | None) -> JointLoss:
+    """Return the loss of some margins, aggregated in some way; reinforced if there is a share of the wrong classes."""
+    if share is not None:
+        if (margins, aggregation) != ("absolute", "sum"):
+            raise ValueError(
+                f"reinforced={share!r} needs margins='absolute' and aggregation='sum', "
+                f"got {margins!r} and {aggregation!r}"
+            )
+        return reinforced(float(share))
+    if (margins, aggregation) not in _PARTS:
+        known = ", ".join(repr(how) for which, how in _PARTS if which == margins)
+        raise ValueError(
+            f"aggregation={aggregation!r} needs margins='absolute'; with margins={margins!r} there are {known}"
+        )
+    return _PARTS[margins, aggregation]
 
 
 LinearLoss = JointLoss | OneVsRest  # what the core trains without kernel values

@@ -194,11 +194,13 @@ def test_the_same_fit_has_the_same_time():
 # Who takes part.
 
 
-def test_all_are_all_machines_of_the_package_and_those_of_the_paper_come_first():
+def test_all_are_the_classic_machines_of_the_package_and_those_of_the_paper_come_first():
     names = [c.name for c in contestants("all", "rbf", 0)]
     assert tuple(names[:5]) == HSU_LIN
     classes = {type(c.machine).__name__ for c in contestants("all", "rbf", 0)}
-    assert classes == set(polymargin.estimators.__all__)
+    family = {type(c.machine).__name__ for c in contestants("family", "rbf", 0)}
+    assert classes | family | {"JointSVC"} == set(polymargin.estimators.__all__)
+    assert classes & family == {"WestonWatkinsSVC", "CrammerSingerSVC"}
     options = OneVsOneSVC._parameter_constraints["decision"][0].options
     assert {c.machine.decision for c in contestants("all", "rbf", 0) if isinstance(c.machine, OneVsOneSVC)} == options
     assert tuple(c.name for c in contestants("hsu-lin", "rbf", 0)) == HSU_LIN

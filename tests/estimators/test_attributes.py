@@ -6,15 +6,18 @@ from reference.data import digits, iris, random_classes, wine
 
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
 MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
+MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 DEFAULTS = {
     "C": 1.0,
     "kernel": "rbf",
@@ -46,6 +49,8 @@ OWN_DEFAULTS = {
         "bias": "free",
     },
     LinearProgramSVC: {},
+    LeeLinWahbaSVC: {"bias": "regularized", "solver": "auto"},
+    TotalMaximumSVC: {"bias": "regularized", "solver": "auto"},
 }
 
 

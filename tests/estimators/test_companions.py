@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 import polymargin.decision.voting  # noqa: F401 - the function of that name hides the module
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
@@ -35,6 +36,7 @@ MACHINES = {
     "one-vs-rest": OneVsRestSVC(),
     "weston-watkins": WestonWatkinsSVC(),
     "crammer-singer": CrammerSingerSVC(),
+    "lee-lin-wahba": LeeLinWahbaSVC(),
     "linear-program": LinearProgramSVC(),
     "uncertainty": UncertaintySVC(),
     "uncertainty by margins": UncertaintySVC(answers="margins"),

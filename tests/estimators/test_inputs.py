@@ -8,9 +8,19 @@ from reference.kernels import kernel_matrix
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, SoftmaxSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LeeLinWahbaSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    SoftmaxSVC,
+    TotalMaximumSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
 MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 KERNELS = {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0},

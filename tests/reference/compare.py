@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from reference import certificate, linear_program, together
+from reference import absolute, certificate, linear_program, together
 from reference.certificate import audit_problems, chosen_pair_problems, one_vs_one_problems, one_vs_rest_problems
 from reference.composition import one_vs_one, one_vs_rest, upper_bounds
 from reference.kernels import gamma_value, kernel_matrix
@@ -59,6 +59,8 @@ def training_problem(machine, X, y, sample_weight=None):
 def optimum(machine, K, y, bound):
     """Solve ``machine``'s problem on a kernel matrix by quadratic programming."""
     name = type(machine).__name__
+    if type(machine) in absolute.LOSSES:
+        return absolute.optimum(machine, K, y, bound)
     return ORACLES[name](K, y, bound, **{option: getattr(machine, option) for option in OPTIONS.get(name, ())})
 
 
@@ -90,6 +92,8 @@ def audit(machine, X, y, sample_weight=None):
         return audit_problems(PROBLEMS[name](machine, y), K, bound)
     B, codes = coefficients(machine, len(y)), np.searchsorted(machine.classes_, y)
     b = machine.intercept_ * [-1.0, 1.0] if len(machine.classes_) == 2 else machine.intercept_
+    if type(machine) in absolute.LOSSES:
+        return absolute.audit(machine, K, codes, B, b, bound)
     if name == "LinearProgramSVC":
         u = multipliers(machine, len(y))
         return certificate.Audit(
@@ -126,4 +130,6 @@ def offsets_are_unique(machine, y, bound):
         return True  # it takes the middle
     codes = np.searchsorted(machine.classes_, y)
     B = coefficients(machine, len(y))
+    if type(machine) in absolute.LOSSES:
+        return machine.bias != "free" or absolute.offsets_are_unique(machine, codes, B, bound)
     return machine.bias != "free" or together.offsets_are_unique(codes, B, bound, loss=LOSSES[name])

@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
@@ -37,6 +38,7 @@ MACHINES = {
     "one-vs-rest": OneVsRestSVC(),
     "weston-watkins": WestonWatkinsSVC(),
     "crammer-singer": CrammerSingerSVC(kernel="linear"),
+    "lee-lin-wahba": LeeLinWahbaSVC(),
     "linear-program": LinearProgramSVC(),
     "uncertainty": UncertaintySVC(),
     "softmax": SoftmaxSVC(),

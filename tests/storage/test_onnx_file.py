@@ -14,10 +14,12 @@ from sklearn.datasets import make_blobs
 
 from polymargin import (
     CrammerSingerSVC,
+    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
@@ -41,6 +43,8 @@ MACHINES = {
     "one-vs-rest": OneVsRestSVC(),
     "weston-watkins": WestonWatkinsSVC(),
     "crammer-singer": CrammerSingerSVC(),
+    "lee-lin-wahba": LeeLinWahbaSVC(),
+    "total-maximum": TotalMaximumSVC(bias="free"),
     "uncertainty": UncertaintySVC(min_distance=np.inf),
     "uncertainty by margins": UncertaintySVC(min_distance=np.inf, answers="margins"),
     "linear-program": LinearProgramSVC(),

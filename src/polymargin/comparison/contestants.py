@@ -22,8 +22,19 @@ NAMES = {
     "UncertaintySVC": "uncertainty",
     "LinearProgramSVC": "linear-program",
     "SoftmaxSVC": "softmax",
+    "JointSVC": "joint",
+    "LeeLinWahbaSVC": "Lee-Lin-Wahba",
+    "ReinforcedSVC": "reinforced",
+    "AbsoluteMaximumSVC": "ADM",
+    "TotalMaximumSVC": "ATM",
+    "TotalSumSVC": "ATS",
+    "MaximumMarginRegressionSVC": "MMR",
 }
 HSU_LIN = ("one-against-one", "DAG", "one-against-all", "Weston-Watkins", "Crammer-Singer")
+# The joint machines of Dogan, Glasmachers & Igel; those of absolute margins are in no other set, nor is the machine
+# that is any of them by its parts.
+ABSOLUTE = ("Lee-Lin-Wahba", "reinforced", "ADM", "ATM", "ATS", "MMR")
+FAMILY = ("Weston-Watkins", "Crammer-Singer", *ABSOLUTE)
 SAME_FIT = ("votes", "dag", "adag")  # decisions that one fitted machine can take
 
 
@@ -76,12 +87,13 @@ def known_machines() -> dict[str, BaseEstimator]:
 def contestants(machines: Any, kernel: str, random_state: int | None) -> list[Contestant]:
     """Return who takes part.
 
-    ``machines`` is "all", "hsu-lin", names, estimators, or a dictionary of estimators by name. Machines that are named
-    get the kernel and the seed; estimators stay as they are.
+    ``machines`` is "all", "hsu-lin", "family", names, estimators, or a dictionary of estimators by name. Machines that
+    are named get the kernel and the seed; estimators stay as they are.
     """
     known = known_machines()
     if isinstance(machines, str):
-        sets = {"all": tuple(known), "hsu-lin": HSU_LIN}
+        classic = tuple(name for name in known if name not in (*ABSOLUTE, "joint"))
+        sets = {"all": classic, "hsu-lin": HSU_LIN, "family": FAMILY}
         machines = sets.get(machines.lower(), (machines,))
     if isinstance(machines, Mapping):
         found = [Contestant(str(name), _classifier(estimator)) for name, estimator in machines.items()]
@@ -89,7 +101,8 @@ def contestants(machines: Any, kernel: str, random_state: int | None) -> list[Co
         settings = {"kernel": kernel, "random_state": random_state}
         found = [_contestant(entry, known, settings) for entry in machines]
     else:
-        raise TypeError(f'machines must be "all", "hsu-lin", or names or estimators, got {type(machines).__name__}')
+        sets_of = '"all", "hsu-lin", "family"'
+        raise TypeError(f"machines must be {sets_of}, or names or estimators, got {type(machines).__name__}")
     if not found:
         raise ValueError("machines is empty: name at least one")
     return _with_names_apart(found)

@@ -81,9 +81,10 @@ def compare(
         Test examples.
     y_test : array-like of shape (n_test_samples,), default=None
         Their classes.
-    machines : {"all", "hsu-lin"}, list of str or classifiers, or dict, default="all"
-        Who takes part. ``"hsu-lin"`` are the five of the paper; names are those of the report (``"DAG"``) or of classes
-        (``"CrammerSingerSVC"``); classifiers may be any of scikit-learn's kind, also pipelines, and keep their
+    machines : {"all", "hsu-lin", "family"}, list of str or classifiers, or dict, default="all"
+        Who takes part. ``"hsu-lin"`` are the five of the paper, ``"family"`` the joint machines of relative and of
+        absolute margins, of which only the former are in ``"all"``; names are those of the report (``"DAG"``) or of
+        classes (``"CrammerSingerSVC"``); classifiers may be any of scikit-learn's kind, also pipelines, and keep their
         parameters but for those of the grid that they have.
     grid : {"coarse", "hsu-lin"} or dict, default=None
         Values to try for each parameter. ``"hsu-lin"`` is the paper's 15 x 15 grid of C and gamma, ``"coarse"``, which

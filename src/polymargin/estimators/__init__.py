@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
+    from polymargin.estimators.absolute_margins import (
+        AbsoluteMaximumSVC,
+        LeeLinWahbaSVC,
+        MaximumMarginRegressionSVC,
+        ReinforcedSVC,
+        TotalMaximumSVC,
+        TotalSumSVC,
+    )
     from polymargin.estimators.crammer_singer import CrammerSingerSVC
+    from polymargin.estimators.joint import JointSVC
     from polymargin.estimators.linear_program import LinearProgramSVC
     from polymargin.estimators.one_vs_one import OneVsOneSVC
     from polymargin.estimators.one_vs_rest import OneVsRestSVC
@@ -16,7 +25,16 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = loaded_from(
     __name__,
     {
+        "absolute_margins": (
+            "AbsoluteMaximumSVC",
+            "LeeLinWahbaSVC",
+            "MaximumMarginRegressionSVC",
+            "ReinforcedSVC",
+            "TotalMaximumSVC",
+            "TotalSumSVC",
+        ),
         "crammer_singer": ("CrammerSingerSVC",),
+        "joint": ("JointSVC",),
         "linear_program": ("LinearProgramSVC",),
         "one_vs_one": ("OneVsOneSVC",),
         "one_vs_rest": ("OneVsRestSVC",),
@@ -27,11 +45,18 @@ __getattr__, __dir__ = loaded_from(
 )
 
 __all__ = [
+    "AbsoluteMaximumSVC",
     "CrammerSingerSVC",
+    "JointSVC",
+    "LeeLinWahbaSVC",
     "LinearProgramSVC",
+    "MaximumMarginRegressionSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "ReinforcedSVC",
     "SoftmaxSVC",
+    "TotalMaximumSVC",
+    "TotalSumSVC",
     "UncertaintySVC",
     "WestonWatkinsSVC",
 ]

@@ -39,6 +39,14 @@ class Joint:
     the set :math:`\mathcal{B}` being the loss's own. With ``bias="regularized"`` the kernel is ``K + 1``; with
     ``bias="free"`` the columns of B sum to zero too.
 
+    Where the scores of an example sum to zero, rows need not: with :math:`P = I - 11'/k`, which takes the mean of a row
+    away, and the targets of the margins :math:`t_m`, the dual is
+
+    .. math:: \max_B \; -\tfrac12 \operatorname{tr}(B'KBP) + \sum_{im} t_m |B_{im}|
+              \quad\text{subject to}\quad B_i \in C_i \mathcal{B}_{y_i},
+
+    for a multiplier of the constraint may be added to a row, and BP is what minimises the Lagrangian. A model keeps BP.
+
     Parameters
     ----------
     loss : JointLoss
@@ -103,7 +111,8 @@ class Joint:
         """Solve by the solver that the parameters mean."""
         solver, layout = self._solver(training, kernel, options), self.layout(training.n_classes)
         if solver in LINEAR_SOLVERS:
-            task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
+            loss = self.loss.of(training.n_classes)
+            task = LinearTask(loss, self.bias, solver, training.labels, layout, self.heuristics)
             return solve_linear(task, training, kernel, options)
         n, k = training.n_examples, layout.n_scores
         # The kernel's and that of the features that a wide one is made of; an interior-point method has two for each
@@ -117,9 +126,9 @@ class Joint:
             options.budget_bytes(training.X, matrices),
             options.threads,
         )
-        bias = _core.Bias[self.bias or "none"]
+        bias, loss = _core.Bias[self.bias or "none"], self.loss.of(training.n_classes)
         result = session.train_joint(
-            _core.JointProblem(self.loss.core, bias, training.cost_bounds, training.labels, layout.n_scores),
+            _core.JointProblem(loss.core, bias, training.cost_bounds, training.labels, layout.n_scores),
             _core.JointSettings(
                 tolerance=options.tolerance,
                 gap=options.gap,
@@ -127,7 +136,7 @@ class Joint:
                 max_iterations=options.max_iterations,
                 max_work=options.max_work,
             ),
-            start=None if options.start is None else row_start(options.start, training),
+            start=None if options.start is None else row_start(options.start, training, loss),
             refine=kernel.refine,
             time_limit=options.time_limit,
             progress=options.progress,
@@ -141,7 +150,7 @@ class Joint:
         layout = self.layout(training.n_classes)
         model = KernelModel(
             **expansion(training, kernel, result.support),
-            coefficients=np.ascontiguousarray(result.rows.T),
+            coefficients=np.ascontiguousarray(self.loss.kept(result.rows).T),
             intercept=layout.kept(result.intercept),
             layout=layout,
             tolerance=options.tolerance,

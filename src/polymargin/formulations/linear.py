@@ -116,10 +116,12 @@ def solve_linear(task: LinearTask, training: TrainingSet, kernel: Kernel, option
 def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
     # The competitors of the sequential dual method start from points of their own.
     warm = options.start is not None and task.solver == SEQUENTIAL_DUAL
-    start = row_start(options.start, training) if warm and options.start is not None else None
+    start = row_start(options.start, training, task.loss) if warm and options.start is not None else None
     result = train_core(task, training, options, start)
     shape = (training.n_examples, task.layout.n_scores)
     coefficients = sp.csr_array((result.coefficients, result.columns, result.starts), shape=shape)
+    if isinstance(task.loss, JointLoss) and task.loss.scores_sum_to_zero:
+        coefficients = _kept(coefficients, task.loss)
     return Solution(
         model=linear_model(task, training, kernel, options, coefficients, result.weights, result.intercept),
         outcome=outcome(
@@ -132,6 +134,16 @@ def _in_core(task: LinearTask, training: TrainingSet, kernel: Kernel, options: R
         violation=result.violation,
         by_gap=options.stop != "violation",
     )
+
+
+def _kept(coefficients: sp.csr_array, loss: JointLoss) -> sp.csr_array:
+    """Return rows of coefficients as they reach the scores: all classes of those that have any."""
+    used = np.flatnonzero(np.diff(coefficients.indptr))
+    rows = loss.kept(coefficients[used].toarray())
+    starts = np.zeros(coefficients.shape[0] + 1, dtype=np.int64)
+    starts[used + 1] = rows.shape[1]
+    columns = np.tile(np.arange(rows.shape[1]), len(used))
+    return sp.csr_array((rows.ravel(), columns, np.cumsum(starts)), shape=coefficients.shape)
 
 
 def train_core(
@@ -237,7 +249,12 @@ def start_rows(model: KernelModel, training: TrainingSet) -> tuple[Ints, Floats]
     return example[known], np.ascontiguousarray(dense(model.coefficients.T[known]))
 
 
-def row_start(model: KernelModel, training: TrainingSet) -> _core.RowStart | None:
+def row_start(model: KernelModel, training: TrainingSet, loss: LinearLoss) -> _core.RowStart | None:
     """Return an earlier solution as a start, which the core makes feasible; None if it does not fit."""
     start = start_rows(model, training)
-    return None if start is None else _core.RowStart(*start, np.ascontiguousarray(model.intercepts))
+    if start is None:
+        return None
+    example, rows = start
+    if isinstance(loss, JointLoss):
+        rows = loss.dual_rows(rows, training.labels[example], training.cost_bounds[example])
+    return _core.RowStart(example, rows, np.ascontiguousarray(model.intercepts))

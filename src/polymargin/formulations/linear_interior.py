@@ -202,7 +202,7 @@ def checked(solution: Solution, task: LinearTask, training: TrainingSet, options
     if not solution.outcome.converged or options.stop != "gap":
         return solution
     unlimited = replace(options, max_iterations=0, time_limit=float("inf"), progress=None)
-    measured = train_core(task, training, unlimited, row_start(solution.model, training))
+    measured = train_core(task, training, unlimited, row_start(solution.model, training, task.loss))
     gap = relative_gap(measured.primal, measured.dual)
     if not gap > max(options.tolerance, InteriorRule().hidden):
         return solution

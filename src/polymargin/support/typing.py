@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 __all__ = [
     "LINEAR_SOLVERS",
+    "Aggregation",
     "Answers",
     "BaseEstimator",
     "Bias",
@@ -21,6 +22,7 @@ __all__ = [
     "Decision",
     "FeatureBasis",
     "Gamma",
+    "Margins",
     "Solver",
     "Stop",
     "Strategy",
@@ -28,6 +30,8 @@ __all__ = [
 ]
 
 Gamma: TypeAlias = Literal["scale", "auto"] | float
+Margins: TypeAlias = Literal["relative", "absolute"]
+Aggregation: TypeAlias = Literal["sum", "max", "total", "total-sum", "self"]
 Bias: TypeAlias = Literal["regularized", "free"] | None
 BinarySolver: TypeAlias = Literal["auto", "decomposition", "sequential-dual"]
 Solver: TypeAlias = BinarySolver | Literal["exponentiated-gradient", "cutting-plane"]
