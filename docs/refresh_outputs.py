@@ -14,6 +14,7 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "machine  ": "compare_machines",
     "bias  ": "weston_watkins",
     "linear kernel:": "crammer_singer",
+    "absolute margins  ": "absolute_margins",
     "linear machines on": "linear_text",
     "cost  machine": "linear_program",
     "pairs  ": "uncertainty",

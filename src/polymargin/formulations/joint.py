@@ -80,10 +80,15 @@ class Joint:
         """Whether kernel values are computed for so many examples."""
         return chosen_solver(self.solver, kernel, n_examples, hard) == "decomposition"
 
+    @property
+    def _has_fast_steps(self) -> bool:
+        """Whether the decomposition, and what takes over from it, does not crawl where loops do."""
+        return self.loss.row_limits is not None
+
     def _solver(self, training: TrainingSet, kernel: Kernel, options: RunOptions | None = None) -> str:
         """Return the solver that the parameters mean; the memory it may take counts where options say so."""
         hard, columns = bool(np.isinf(training.largest_cost_bound)), training.n_classes
-        by_kernel = WideRule().comes_first(training, columns, binary=False)
+        by_kernel = self._has_fast_steps and WideRule().comes_first(training, columns, binary=False)
         by_kernel = by_kernel and (options is None or has_room(training, options))
         n = training.n_examples
         return chosen_solver(self.solver, kernel.kind, n, hard, by_kernel=by_kernel)
@@ -96,7 +101,7 @@ class Joint:
             return first(options)
         by_kernel, k = self._solver(training, kernel, options) == "decomposition", training.n_classes
         cost = joint_cost(self.loss, training, by_kernel=by_kernel)
-        if not by_kernel and WideRule().takes_over(training, k, cost.interior, options):
+        if not by_kernel and self._has_fast_steps and WideRule().takes_over(training, k, cost.interior, options):
             on_values = partial(replace(self, solver="decomposition")._solve, training, kernel)
             return with_kernel_values(first, on_values, training, k, options)
         task = LinearTask(self.loss, self.bias, SEQUENTIAL_DUAL, training.labels, self.layout(k), self.heuristics)
