@@ -18,6 +18,7 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "linear machines on": "linear_text",
     "cost  machine": "linear_program",
     "pairs  ": "uncertainty",
+    "code  ": "output_codes",
     "softmax machine:": "softmax",
     "exact kernel machine": "low_rank",
 }

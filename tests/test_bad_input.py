@@ -18,13 +18,14 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC, LinearProgramSVC]
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC, LeeLinWahbaSVC, TotalMaximumSVC]
 MACHINES += TOGETHER[2:]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}

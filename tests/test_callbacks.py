@@ -15,6 +15,7 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     TotalMaximumSVC,
     UncertaintySVC,
@@ -46,7 +47,7 @@ class Recorder:
         self.events.append("teardown")
 
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC]
 MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 PROBLEMS = [(OneVsOneSVC, 45), (OneVsRestSVC, 10), (WestonWatkinsSVC, 1), (CrammerSingerSVC, 1)]
 

@@ -22,13 +22,14 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC]
 ABSOLUTE = [LeeLinWahbaSVC, TotalMaximumSVC]
 TOGETHER = [*MACHINES[2:4], *ABSOLUTE]
 CACHED = [*MACHINES[:5], *ABSOLUTE]

@@ -23,6 +23,7 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
@@ -32,7 +33,7 @@ CLOSE = 1e-4
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC, LeeLinWahbaSVC, TotalMaximumSVC]
 BIASES = (None, "regularized", "free")
 every_machine = pytest.mark.parametrize(
-    "Machine", [OneVsOneSVC, OneVsRestSVC, *TOGETHER, LinearProgramSVC, UncertaintySVC]
+    "Machine", [OneVsOneSVC, OneVsRestSVC, *TOGETHER, LinearProgramSVC, UncertaintySVC, OutputCodeSVC]
 )
 
 

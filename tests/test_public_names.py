@@ -54,6 +54,7 @@ OWN = {
         "strategy": "joint",
         "bias": "free",
     },
+    "OutputCodeSVC": {"code": "one-vs-one", "code_size": None, "decoding": "hamming"},
     "UncertaintySVC": {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30, "answers": "signs"},
 }
 ATTRIBUTES = {
@@ -63,6 +64,7 @@ ATTRIBUTES = {
 }
 OWN_ATTRIBUTES = {
     "UncertaintySVC": {"pairs_", "decision_matrix_", "distances_"},
+    "OutputCodeSVC": {"code_book_"},
     "LinearProgramSVC": {"active_", "multipliers_"},
     "SoftmaxSVC": {"gradient_norm_"},
 }

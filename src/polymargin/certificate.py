@@ -18,13 +18,14 @@ from polymargin.formulations import (
     LinearProgram,
     LinearProgramOutcome,
     OneVsRest,
+    OutputCode,
     Pairs,
     TrainingSet,
     checked_weights,
     training_set,
 )
 from polymargin.kernels import Kernel, formula_values
-from polymargin.models import KernelModel, LinearModel
+from polymargin.models import CodeLayout, KernelModel, LinearModel
 from polymargin.solvers import MARGIN
 from polymargin.support.examples import checked_examples, dense
 from polymargin.support.numeric import Bools, Floats, Ints, Matrix, gap_style, relative_gap
@@ -83,7 +84,7 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     Parameters
     ----------
     machine : fitted machine of this package that is trained in the dual
-        ``OneVsOneSVC``, ``OneVsRestSVC``, ``UncertaintySVC``, ``JointSVC`` and the machines that it is by its parts, or
+        ``OneVsOneSVC``, ``OneVsRestSVC``, ``OutputCodeSVC``, ``UncertaintySVC``, ``JointSVC`` and the machines that it is by its parts, or
         ``LinearProgramSVC``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training examples, in the order they were fitted; the kernel matrix if it was precomputed.
@@ -134,6 +135,9 @@ def _codes(classes: NDArray[Any], y: NDArray[Any]) -> Ints:
     if not np.all(known):
         raise ValueError(f"y has the class {y[np.argmin(known)]!r}, which the machine was not fitted on")
     return codes
+
+
+BinaryProblems = Pairs | ChosenPairs | OneVsRest | OutputCode
 
 
 # Kernel values and what is made of them.
@@ -301,7 +305,7 @@ def _certify_linear_program(
 
 
 def _certify_binary(
-    formulation: Pairs | ChosenPairs | OneVsRest, model: KernelModel, _: Any, training: TrainingSet
+    formulation: BinaryProblems, model: KernelModel, _: Any, training: TrainingSet
 ) -> Certificate:
     bias = formulation.bias if isinstance(formulation, OneVsRest) else "free"
     problems = [
@@ -315,13 +319,16 @@ def _certify_binary(
     )
 
 
-def _signs(formulation: Pairs | ChosenPairs | OneVsRest, model: KernelModel, training: TrainingSet) -> Iterator[Floats]:
+def _signs(formulation: BinaryProblems, model: KernelModel, training: TrainingSet) -> Iterator[Floats]:
     """Yield for each problem the sign of every example, 0 where it takes no part."""
     labels = training.labels
     if isinstance(formulation, OneVsRest):
         positive = [1] if training.n_classes == 2 else range(training.n_classes)
         for c in positive:
             yield np.where(labels == c, 1.0, -1.0)
+        return
+    if isinstance(model.layout, CodeLayout):
+        yield from model.layout.code[labels].T.astype(np.float64)
         return
     for i, j in model.layout.pairs:  # type: ignore[attr-defined]
         yield np.where(labels == i, 1.0, np.where(labels == j, -1.0, 0.0))
@@ -360,7 +367,7 @@ def _certify_problem(
 
 
 _CERTIFIERS: list[tuple[Any, Callable[..., Certificate]]] = [
-    (Pairs | ChosenPairs | OneVsRest, _certify_binary),
+    (BinaryProblems, _certify_binary),
     (Joint, _certify_joint),
     (LinearProgram, _certify_linear_program),
 ]

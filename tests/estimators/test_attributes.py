@@ -10,13 +10,14 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC, LinearProgramSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC, LinearProgramSVC]
 MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 DEFAULTS = {
     "C": 1.0,
@@ -39,6 +40,7 @@ OWN_DEFAULTS = {
     OneVsRestSVC: {"bias": "free", "solver": "auto"},
     WestonWatkinsSVC: {"bias": "regularized", "margin": 2.0, "solver": "auto"},
     CrammerSingerSVC: {"bias": None, "solver": "auto"},
+    OutputCodeSVC: {"code": "one-vs-one", "code_size": None, "decoding": "hamming"},
     UncertaintySVC: {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30, "answers": "signs"},
     SoftmaxSVC: {
         "aggregation": 1.0,
@@ -75,9 +77,9 @@ def test_shapes(Machine, k):
     X, y = random_classes(k, n=20 * k, n_features=5, seed=k)
     machine = Machine().fit(X, y)
     n_sv = len(machine.support_)
-    if k == 2 and Machine in (OneVsOneSVC, OneVsRestSVC):
+    if k == 2 and Machine in (OneVsOneSVC, OneVsRestSVC, OutputCodeSVC):
         rows, offsets = 1, 1
-    elif Machine is OneVsOneSVC:
+    elif Machine in (OneVsOneSVC, OutputCodeSVC):
         rows, offsets = k - 1, k * (k - 1) // 2
     elif Machine is UncertaintySVC:
         rows, offsets = np.bincount(machine.pairs_.ravel()).max(), len(machine.pairs_)

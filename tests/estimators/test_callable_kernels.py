@@ -16,6 +16,7 @@ from polymargin import (
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    OutputCodeSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
     certify,
@@ -34,6 +35,7 @@ MACHINES = [
     SoftmaxSVC(),
     SoftmaxSVC(rank=9, basis="subset"),
     UncertaintySVC(min_distance=float("inf")),
+    OutputCodeSVC(code="dense", decoding="loss"),
 ]
 WORDS = [
     "apple",

@@ -22,6 +22,7 @@ from polymargin import (
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
+    OutputCodeSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
@@ -39,6 +40,9 @@ MACHINES = {
     "lee-lin-wahba": LeeLinWahbaSVC(),
     "linear-program": LinearProgramSVC(),
     "uncertainty": UncertaintySVC(),
+    "code": OutputCodeSVC(code="dense"),
+    "code by loss": OutputCodeSVC(code="sparse", decoding="loss"),
+    "code with probabilities": OutputCodeSVC(code="one-vs-rest", decoding="probability"),
     "uncertainty by margins": UncertaintySVC(answers="margins"),
     "softmax": SoftmaxSVC(),
     "softmax-one-vs-rest": SoftmaxSVC(strategy="one-vs-rest"),

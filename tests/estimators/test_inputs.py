@@ -13,13 +13,14 @@ from polymargin import (
     LeeLinWahbaSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, SoftmaxSVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC]
 MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 KERNELS = {
     "linear": {"kernel": "linear"},

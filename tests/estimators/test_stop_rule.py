@@ -19,6 +19,7 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
@@ -26,7 +27,7 @@ from polymargin import (
 )
 from polymargin.selection import KernelSearchCV
 
-KERNEL_MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+KERNEL_MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC]
 ALL = [*KERNEL_MACHINES, LinearProgramSVC, SoftmaxSVC]
 LINEAR = [OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC]
 CONTAINERS = {"dense": np.asarray, "sparse": csr_matrix}

@@ -6,9 +6,9 @@ from reference.compare import audit, oracle, scores
 from reference.data import iris, random_classes, wine
 from sklearn.utils.class_weight import compute_class_weight
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, OutputCodeSVC, UncertaintySVC, WestonWatkinsSVC
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC]
+MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC]
 
 
 def random_weights(n, seed=0):

@@ -10,7 +10,7 @@ from reference.data import iris, overlapping
 from reference.kernels import kernel_matrix
 from scipy import sparse
 
-from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, UncertaintySVC
+from polymargin import CrammerSingerSVC, OneVsOneSVC, OneVsRestSVC, OutputCodeSVC, UncertaintySVC
 from polymargin.models import ClassLayout, PairLayout, all_pairs, pair_index, pair_list
 
 
@@ -26,7 +26,7 @@ def expanded(model, X):
     return scores
 
 
-@pytest.mark.parametrize("Estimator", [OneVsOneSVC, OneVsRestSVC, CrammerSingerSVC, UncertaintySVC])
+@pytest.mark.parametrize("Estimator", [OneVsOneSVC, OneVsRestSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC])
 @pytest.mark.parametrize("k", [2, 4])
 def test_scores_are_the_expansions_of_the_layout(Estimator, k):
     X, y = overlapping(n=120)

@@ -76,6 +76,20 @@ def _pair_problems(machine, y, trained, found):
     return problems
 
 
+def code_problems(machine, y):
+    """Return the same for a code; row r of a vector of class c is the r-th problem that c takes part in."""
+    code, owner = machine.code_book_, np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
+    signs = code[np.searchsorted(machine.classes_, y)]
+    problems = []
+    for s, column in enumerate(signs.T):
+        rows, members = np.flatnonzero(column), np.flatnonzero(code[owner, s])
+        row = np.array([np.count_nonzero(code[c, :s]) for c in owner[members]], dtype=int)
+        signed = np.zeros(len(column))
+        signed[machine.support_[members]] = machine.dual_coef_[row, members]
+        problems.append((rows, column[rows], signed[rows], machine.intercept_[s]))
+    return problems
+
+
 def one_vs_rest_problems(machine, y):
     """Return (rows, labels, signed alpha, offset) of every class of a fitted machine."""
     y = np.asarray(y)

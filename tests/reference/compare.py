@@ -5,22 +5,35 @@ import pytest
 from scipy import sparse
 
 from reference import absolute, certificate, linear_program, together
-from reference.certificate import audit_problems, chosen_pair_problems, one_vs_one_problems, one_vs_rest_problems
-from reference.composition import one_vs_one, one_vs_rest, upper_bounds
+from reference.certificate import (
+    audit_problems,
+    chosen_pair_problems,
+    code_problems,
+    one_vs_one_problems,
+    one_vs_rest_problems,
+)
+from reference.composition import one_vs_one, one_vs_rest, output_code, upper_bounds
 from reference.kernels import gamma_value, kernel_matrix
 
 ORACLES = {
     "OneVsOneSVC": one_vs_one,
     "OneVsRestSVC": one_vs_rest,
+    "OutputCodeSVC": output_code,
     "WestonWatkinsSVC": together.weston_watkins,
     "CrammerSingerSVC": together.crammer_singer,
     "UncertaintySVC": one_vs_one,
     "LinearProgramSVC": linear_program.linear_program,
 }
-OPTIONS = {"WestonWatkinsSVC": ("bias", "margin"), "CrammerSingerSVC": ("bias",), "UncertaintySVC": ("pairs_",)}
+OPTIONS = {
+    "WestonWatkinsSVC": ("bias", "margin"),
+    "CrammerSingerSVC": ("bias",),
+    "OutputCodeSVC": ("code_book_",),
+    "UncertaintySVC": ("pairs_",),
+}
 PROBLEMS = {
     "OneVsOneSVC": one_vs_one_problems,
     "OneVsRestSVC": one_vs_rest_problems,
+    "OutputCodeSVC": code_problems,
     "UncertaintySVC": chosen_pair_problems,
 }
 LOSSES = {"WestonWatkinsSVC": "weston-watkins", "CrammerSingerSVC": "crammer-singer"}
@@ -33,8 +46,9 @@ def dense(A):
 
 def scores(machine, X):
     """Return one column per binary problem, in the order and with the signs of the reference."""
-    if hasattr(machine, "pairwise_decision_function"):
-        return np.asarray(machine.pairwise_decision_function(X))
+    for of_problems in ("pairwise_decision_function", "problem_decision_function"):
+        if hasattr(machine, of_problems):
+            return np.asarray(getattr(machine, of_problems)(X))
     values = np.asarray(machine.decision_function(X))
     return values.reshape(len(values), -1)
 

@@ -69,6 +69,16 @@ def one_vs_one(K, y, bound, pairs_=None):
     return Composition(parts)
 
 
+def output_code(K, y, bound, code_book_):
+    """Solve every column of a code, the classes with 1 as +1 and those with -1 as -1."""
+    signs = np.asarray(code_book_)[np.unique(y, return_inverse=True)[1]]
+    parts = []
+    for column in signs.T:
+        rows = np.flatnonzero(column)
+        parts.append(Part(rows, column[rows], solve_binary(K[np.ix_(rows, rows)], column[rows], bound[rows])))
+    return Composition(parts)
+
+
 def one_vs_rest(K, y, bound):
     """Solve every class against all others; two classes are one problem with the second as +1."""
     y = np.asarray(y)

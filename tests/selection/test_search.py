@@ -24,6 +24,7 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
     SoftmaxSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
@@ -43,6 +44,7 @@ MACHINES = [
     CrammerSingerSVC(),
     CrammerSingerSVC(bias="free"),
     UncertaintySVC(min_distance=float("inf")),
+    OutputCodeSVC(code="dense", decoding="loss"),
     SoftmaxSVC(),
 ]
 GRID = {"C": [8.0, 0.5, 64.0], "gamma": [0.02, 0.5]}

@@ -6,6 +6,16 @@ from polymargin.models import pair_index, pair_list
 from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
+    from polymargin.decision.code_book import (
+        DECODINGS,
+        CodeBook,
+        NearestCode,
+        code_defect,
+        code_probabilities,
+        fitted_code_book,
+        hamming_scores,
+        loss_scores,
+    )
     from polymargin.decision.coupling import (
         Coupling,
         PairProbabilities,
@@ -30,6 +40,16 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = loaded_from(
     __name__,
     {
+        "code_book": (
+            "CodeBook",
+            "DECODINGS",
+            "NearestCode",
+            "code_defect",
+            "code_probabilities",
+            "fitted_code_book",
+            "hamming_scores",
+            "loss_scores",
+        ),
         "coupling": (
             "Coupling",
             "PairProbabilities",
@@ -72,26 +92,34 @@ __getattr__, __dir__ = loaded_from(
 )
 
 __all__ = [
+    "DECODINGS",
     "PAIR_DECISIONS",
+    "CodeBook",
     "ColumnDistances",
     "Coupling",
     "DecisionMatrix",
     "DecisionRule",
     "Elimination",
     "LargestScore",
+    "NearestCode",
     "NearestColumn",
     "PairProbabilities",
     "Sigmoids",
     "Votes",
     "adag",
+    "code_defect",
+    "code_probabilities",
     "column_scores",
     "couple",
     "dag",
     "fit_sigmoids",
+    "fitted_code_book",
     "fitted_probabilities",
     "for_first_at_zero",
+    "hamming_scores",
     "is_decided",
     "log_probabilities",
+    "loss_scores",
     "normalized_probabilities",
     "pair_answers",
     "pair_index",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from polymargin.estimators.linear_program import LinearProgramSVC
     from polymargin.estimators.one_vs_one import OneVsOneSVC
     from polymargin.estimators.one_vs_rest import OneVsRestSVC
+    from polymargin.estimators.output_code import OutputCodeSVC
     from polymargin.estimators.softmax import SoftmaxSVC
     from polymargin.estimators.uncertainty import UncertaintySVC
     from polymargin.estimators.weston_watkins import WestonWatkinsSVC
@@ -38,6 +39,7 @@ __getattr__, __dir__ = loaded_from(
         "linear_program": ("LinearProgramSVC",),
         "one_vs_one": ("OneVsOneSVC",),
         "one_vs_rest": ("OneVsRestSVC",),
+        "output_code": ("OutputCodeSVC",),
         "softmax": ("SoftmaxSVC",),
         "uncertainty": ("UncertaintySVC",),
         "weston_watkins": ("WestonWatkinsSVC",),
@@ -53,6 +55,7 @@ __all__ = [
     "MaximumMarginRegressionSVC",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "OutputCodeSVC",
     "ReinforcedSVC",
     "SoftmaxSVC",
     "TotalMaximumSVC",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from polymargin.formulations.linear import Heuristics
     from polymargin.formulations.linear_program import LinearProgram, LinearProgramOutcome
     from polymargin.formulations.one_vs_rest import OneVsRest
+    from polymargin.formulations.output_code import OutputCode
     from polymargin.formulations.pairs import Pairs
     from polymargin.formulations.primal_softmax import PrimalOutcome, PrimalSoftmax
     from polymargin.formulations.training import TrainingSet, checked_weights, training_set
@@ -41,6 +42,7 @@ __getattr__, __dir__ = loaded_from(
             "LinearProgramOutcome",
         ),
         "one_vs_rest": ("OneVsRest",),
+        "output_code": ("OutputCode",),
         "pairs": ("Pairs",),
         "primal_softmax": (
             "PrimalOutcome",
@@ -66,6 +68,7 @@ __all__ = [
     "LinearProgram",
     "LinearProgramOutcome",
     "OneVsRest",
+    "OutputCode",
     "Pairs",
     "PairsSolution",
     "PrimalOutcome",

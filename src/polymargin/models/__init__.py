@@ -6,7 +6,15 @@ from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
     from polymargin.models.kernel_model import KernelModel, LinearModel
-    from polymargin.models.layout import ClassLayout, PairLayout, ScoreLayout, all_pairs, pair_index, pair_list
+    from polymargin.models.layout import (
+        ClassLayout,
+        CodeLayout,
+        PairLayout,
+        ScoreLayout,
+        all_pairs,
+        pair_index,
+        pair_list,
+    )
     from polymargin.models.outcome import Outcome
 
 __getattr__, __dir__ = loaded_from(
@@ -18,6 +26,7 @@ __getattr__, __dir__ = loaded_from(
         ),
         "layout": (
             "ClassLayout",
+            "CodeLayout",
             "PairLayout",
             "ScoreLayout",
             "all_pairs",
@@ -30,6 +39,7 @@ __getattr__, __dir__ = loaded_from(
 
 __all__ = [
     "ClassLayout",
+    "CodeLayout",
     "KernelModel",
     "LinearModel",
     "Outcome",

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms
 from polymargin.kernels import Kernel
 from polymargin.kernels.ordered import kernel_rows, ordered_products, ordered_sums
 from polymargin.models.declared import Value, attributes, declarations, declare, defects
-from polymargin.models.layout import Block, Counts, PairLayout, ScoreLayout
+from polymargin.models.layout import Block, ClassLayout, Counts, PairLayout, ScoreLayout
 from polymargin.models.prepared import ErrorBound, PreparedScorer, error_bounds, prepare, score_masses
 from polymargin.support.blocks import row_blocks
 from polymargin.support.examples import dense
@@ -146,7 +146,7 @@ class KernelModel(Value):
 
     def score_weights(self) -> Floats:
         """Return the weights of the features in each score of a linear kernel, of shape (n_scores, n_features)."""
-        if not isinstance(self.layout, PairLayout):
+        if isinstance(self.layout, ClassLayout):
             return np.asarray(self.coefficients @ self.vectors)
         weights = np.zeros((self.layout.n_scores, self.n_features))
         for p in range(len(weights)):

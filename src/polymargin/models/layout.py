@@ -7,7 +7,7 @@ a column for each support vector, the vectors of a class together; ``class_count
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -177,6 +177,69 @@ class PairLayout:
         ends = np.concatenate([[0], np.cumsum(class_counts)])
         members = np.concatenate([np.arange(ends[c], ends[c + 1]) for c in self.pairs[score]])
         return members, np.repeat(self.rows[score], class_counts[self.pairs[score]])
+
+
+@dataclass(frozen=True, eq=False)
+class CodeLayout:
+    """A score for each column of a code, made of the support vectors of the classes that are not 0 there.
+
+    The coefficients of a support vector of class c stand in one column, that of the m-th problem that c takes part in
+    at row m.
+    """
+
+    code: NDArray[np.int8]  # (n_classes, n_scores): 1, -1, or 0 where a class takes no part
+
+    @cached_property
+    def rows(self) -> Ints:
+        """For each class and score the row of its coefficients, of no meaning where the class takes no part."""
+        return np.cumsum(self.code != 0, axis=1) - 1
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.code)
+
+    @property
+    def n_scores(self) -> int:
+        """The number of columns of the code."""
+        return self.code.shape[1]
+
+    @property
+    def n_intercepts(self) -> int:
+        """The number of columns of the code."""
+        return self.n_scores
+
+    @property
+    def height(self) -> int:
+        """The most problems that one class takes part in."""
+        return int(self.rows[:, -1].max()) + 1
+
+    @property
+    def sign(self) -> float:
+        """The coefficients of the problems are those that are kept."""
+        return 1.0
+
+    def intercepts(self, kept: Floats) -> Floats:
+        """Return the intercept of every score."""
+        return kept
+
+    def coefficient_rows(self, score: Ints, example_class: Ints) -> Ints:
+        """Return the rows of the coefficients of examples, by their class, in problems that they take part in."""
+        rows: Ints = self.rows[example_class, score]
+        return rows
+
+    def blocks(self, class_counts: Counts) -> list[Block]:
+        """Return the support vectors of each class with its problems, or all as one range where each has all."""
+        if np.all(self.code):
+            return [((0, int(np.sum(class_counts))), list(range(self.n_scores)))]
+        ends = np.concatenate([[0], np.cumsum(class_counts)]).tolist()
+        return [((ends[c], ends[c + 1]), np.flatnonzero(own).tolist()) for c, own in enumerate(self.code)]
+
+    def terms(self, score: int, class_counts: Counts) -> tuple[Ints, Ints]:
+        """Return the support vectors of the classes that take part in a problem, and the row of each."""
+        owner = np.repeat(np.arange(self.n_classes), class_counts)
+        members = np.flatnonzero(self.code[owner, score])
+        return members, self.rows[owner[members], score]
 
 
 def pair_list(n_classes: int) -> Ints:

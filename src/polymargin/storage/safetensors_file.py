@@ -21,10 +21,11 @@ from safetensors.numpy import load, save
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin import _core, estimators
+from polymargin.decision.code_book import code_defect
 from polymargin.decision.nearest_column import pairs_defect
 from polymargin.estimators.base import OWN_ATTRIBUTES
 from polymargin.estimators.declaration import FITTED_PARTS
-from polymargin.formulations import ChosenPairs
+from polymargin.formulations import ChosenPairs, OutputCode
 from polymargin.kernels import Kernel
 from polymargin.models import ClassLayout, KernelModel, LinearModel, ScoreLayout
 from polymargin.models.declared import Declared, attributes, declarations, declared_fields, defects
@@ -54,6 +55,11 @@ _HEADER = {
     "digests": dict,
     "digest": str,
 }
+_CHOSEN: dict[type, tuple[str, Callable[[Any, int], str | None]]] = {
+    ChosenPairs: ("pairs_", pairs_defect),
+    OutputCode: ("code_book_", code_defect),
+}
+"""Formulations whose scores a fit chose: the attribute that says which, and what may be wrong with it."""
 _MOST_THREADS = 4096  # a file shall not start more
 _MOST_LABEL_BYTES = 2**30  # fixed-width texts may need far more memory than their letters
 
@@ -349,13 +355,14 @@ def _fields(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
 def _layout(machine: Any, state: Mapping[str, Any]) -> ScoreLayout:
     """Return which scores there are."""
     n_classes, formulation = len(state["classes_"]), machine.formulation
-    if not isinstance(formulation, ChosenPairs):
-        layout: ScoreLayout = formulation.layout(n_classes)
-        return layout
-    defect = pairs_defect(state["pairs_"], n_classes)
-    if defect is not None:
-        _refuse("tensor or value", "pairs_", defect)
-    return formulation.layout(n_classes, state["pairs_"])
+    for kind, (name, defect_of) in _CHOSEN.items():
+        if isinstance(formulation, kind):
+            defect = defect_of(state[name], n_classes)
+            if defect is not None:
+                _refuse("tensor or value", name, defect)
+            return formulation.layout(n_classes, state[name])
+    layout: ScoreLayout = formulation.layout(n_classes)
+    return layout
 
 
 def _refuse_defects(declared: Mapping[str, Declared], state: Mapping[str, Any]) -> None:

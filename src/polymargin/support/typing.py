@@ -38,6 +38,8 @@ Solver: TypeAlias = BinarySolver | Literal["exponentiated-gradient", "cutting-pl
 LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
 """Solvers of linear machines, which never compute a kernel value."""
 Decision: TypeAlias = Literal["votes", "dag", "adag", "coupling"]
+CodeKind: TypeAlias = Literal["one-vs-one", "one-vs-rest", "dense", "sparse", "exhaustive"]
+Decoding: TypeAlias = Literal["hamming", "loss", "probability"]
 Answers: TypeAlias = Literal["signs", "margins"]
 FeatureBasis: TypeAlias = Literal["kpca", "cholesky", "subset"]
 Stop: TypeAlias = Literal["auto", "violation", "gap"]
