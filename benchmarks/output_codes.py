@@ -37,7 +37,7 @@ class Fit(NamedTuple):
 
 def contenders(data: Dataset, threads: int) -> dict[str, Any]:
     """Return both, at the parameters of one-against-one."""
-    C, gamma = data.source.one_vs_one
+    C, gamma = data.source.one_vs_one.C, data.source.one_vs_one.gamma
     ours = OutputCodeSVC(C=C, gamma=gamma, code="dense", code_size=CODE_SIZE, decoding="loss", n_jobs=threads)
     machine = SVC(C=C, gamma=gamma, cache_size=4000)
     theirs = OutputCodeClassifier(machine, code_size=CODE_SIZE, n_jobs=threads, random_state=0)

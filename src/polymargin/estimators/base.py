@@ -231,6 +231,32 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X = self.checked_queries(X)
         return self.classes_[self.decision_rule.predict(self.model_, X, thread_count(self.n_jobs))]
 
+    def predict_topk(self, X: Any, k: int) -> NDArray[Any]:
+        """Return the classes with the largest scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+        k : int
+            How many classes, from 1 to all.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Classes by falling score; the first is the one that ``predict`` gives, and of equal scores the class that
+            sorts first comes first.
+        """
+        self.check_state()
+        n_classes = len(self.classes_)
+        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
+            raise ValueError(f"k must be a whole number from 1 to {n_classes}, the number of classes, got {k!r}")
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            second = self.decision_rule.predict(self.model_, self.checked_queries(X), thread_count(self.n_jobs))
+            return self.classes_[np.column_stack([second, 1 - second])[:, :k]]
+        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+
     # What must hold before a prediction.
 
     def checked_queries(self, X: Any) -> Matrix:
