@@ -21,7 +21,16 @@ NAMES = ("vowel", "segment", "satimage", "usps", "letter")
 QUICK = ("vowel", "segment")
 CODE_SIZE = 1.5
 LEAST = 8.0
-COLUMNS = ["data set", "threads", "problems", "polymargin", "scikit-learn", "ratio", "rate, polymargin", "rate, scikit-learn"]
+COLUMNS = [
+    "data set",
+    "threads",
+    "problems",
+    "polymargin",
+    "scikit-learn",
+    "ratio",
+    "rate, polymargin",
+    "rate, scikit-learn",
+]
 
 
 class Fit(NamedTuple):
@@ -56,7 +65,9 @@ def race(data: Dataset, options: argparse.Namespace) -> list[Fit]:
                 estimator.fit(data.X_train, data.y_train)
                 seconds = time.perf_counter() - start
                 problems = estimator.code_book_.shape[1]
-                found.append(Fit(data.name, name, threads, seconds, estimator.score(data.X_test, data.y_test), problems))
+                found.append(
+                    Fit(data.name, name, threads, seconds, estimator.score(data.X_test, data.y_test), problems)
+                )
                 console.print(f"  {data.name}, {name}, {threads} threads, {turn}: {seconds:.3g} s", style="dim")
     return found
 

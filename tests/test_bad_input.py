@@ -25,7 +25,16 @@ from polymargin import (
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC, LinearProgramSVC]
+MACHINES = [
+    OneVsOneSVC,
+    OneVsRestSVC,
+    WestonWatkinsSVC,
+    CrammerSingerSVC,
+    UncertaintySVC,
+    OutputCodeSVC,
+    SoftmaxSVC,
+    LinearProgramSVC,
+]
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC, LeeLinWahbaSVC, TotalMaximumSVC]
 MACHINES += TOGETHER[2:]
 CONTAINERS = {"dense": np.asarray, "csr": sparse.csr_matrix, "float32": lambda X: X.astype(np.float32)}

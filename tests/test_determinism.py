@@ -29,7 +29,16 @@ from polymargin import (
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, LinearProgramSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC]
+MACHINES = [
+    OneVsOneSVC,
+    OneVsRestSVC,
+    WestonWatkinsSVC,
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    UncertaintySVC,
+    OutputCodeSVC,
+    SoftmaxSVC,
+]
 ABSOLUTE = [LeeLinWahbaSVC, TotalMaximumSVC]
 TOGETHER = [*MACHINES[2:4], *ABSOLUTE]
 CACHED = [*MACHINES[:5], *ABSOLUTE]

@@ -84,8 +84,8 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     Parameters
     ----------
     machine : fitted machine of this package that is trained in the dual
-        ``OneVsOneSVC``, ``OneVsRestSVC``, ``OutputCodeSVC``, ``UncertaintySVC``, ``JointSVC`` and the machines that it is by its parts, or
-        ``LinearProgramSVC``.
+        ``OneVsOneSVC``, ``OneVsRestSVC``, ``OutputCodeSVC``, ``UncertaintySVC``, ``JointSVC`` and the machines that
+        it is by its parts, or ``LinearProgramSVC``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training examples, in the order they were fitted; the kernel matrix if it was precomputed.
     y : array-like of shape (n_samples,)
@@ -304,9 +304,7 @@ def _certify_linear_program(
     )
 
 
-def _certify_binary(
-    formulation: BinaryProblems, model: KernelModel, _: Any, training: TrainingSet
-) -> Certificate:
+def _certify_binary(formulation: BinaryProblems, model: KernelModel, _: Any, training: TrainingSet) -> Certificate:
     bias = formulation.bias if isinstance(formulation, OneVsRest) else "free"
     problems = [
         _certify_problem(model, training, score, sign, bias)

@@ -17,7 +17,16 @@ from polymargin import (
     WestonWatkinsSVC,
 )
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, SoftmaxSVC, LinearProgramSVC]
+MACHINES = [
+    OneVsOneSVC,
+    OneVsRestSVC,
+    WestonWatkinsSVC,
+    CrammerSingerSVC,
+    UncertaintySVC,
+    OutputCodeSVC,
+    SoftmaxSVC,
+    LinearProgramSVC,
+]
 MACHINES += [LeeLinWahbaSVC, TotalMaximumSVC]
 DEFAULTS = {
     "C": 1.0,

@@ -21,8 +21,8 @@ from polymargin import (
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
-    SoftmaxSVC,
     OutputCodeSVC,
+    SoftmaxSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )

@@ -263,10 +263,10 @@ def test_weights_are_copies():
     weight = np.random.default_rng(8).integers(1, 4, 80)
     options = {"code": "dense", "tol": 1e-8, "random_state": 0}
     weighted = OutputCodeSVC(**options).fit(X, y, sample_weight=weight)
-    copied = OutputCodeSVC(**options, gamma=weighted.model_.kernel.gamma).fit(X.repeat(weight, axis=0), y.repeat(weight))
-    np.testing.assert_allclose(
-        weighted.problem_decision_function(X), copied.problem_decision_function(X), atol=1e-5
+    copied = OutputCodeSVC(**options, gamma=weighted.model_.kernel.gamma).fit(
+        X.repeat(weight, axis=0), y.repeat(weight)
     )
+    np.testing.assert_allclose(weighted.problem_decision_function(X), copied.problem_decision_function(X), atol=1e-5)
 
 
 def test_a_warm_start_needs_fewer_steps():

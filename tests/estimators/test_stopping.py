@@ -12,9 +12,25 @@ from reference.kernels import kernel_matrix
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import CrammerSingerSVC, LinearProgramSVC, OneVsOneSVC, OneVsRestSVC, OutputCodeSVC, UncertaintySVC, WestonWatkinsSVC
+from polymargin import (
+    CrammerSingerSVC,
+    LinearProgramSVC,
+    OneVsOneSVC,
+    OneVsRestSVC,
+    OutputCodeSVC,
+    UncertaintySVC,
+    WestonWatkinsSVC,
+)
 
-MACHINES = [OneVsOneSVC, OneVsRestSVC, WestonWatkinsSVC, CrammerSingerSVC, UncertaintySVC, OutputCodeSVC, LinearProgramSVC]
+MACHINES = [
+    OneVsOneSVC,
+    OneVsRestSVC,
+    WestonWatkinsSVC,
+    CrammerSingerSVC,
+    UncertaintySVC,
+    OutputCodeSVC,
+    LinearProgramSVC,
+]
 LIMITS = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-6}}
 
 

@@ -22,6 +22,7 @@ NAMES = {
     "UncertaintySVC": "uncertainty",
     "LinearProgramSVC": "linear-program",
     "SoftmaxSVC": "softmax",
+    "OutputCodeSVC": "output-codes",
     "JointSVC": "joint",
     "LeeLinWahbaSVC": "Lee-Lin-Wahba",
     "ReinforcedSVC": "reinforced",
@@ -31,10 +32,10 @@ NAMES = {
     "MaximumMarginRegressionSVC": "MMR",
 }
 HSU_LIN = ("one-against-one", "DAG", "one-against-all", "Weston-Watkins", "Crammer-Singer")
-# The joint machines of Dogan, Glasmachers & Igel; those of absolute margins are in no other set, nor is the machine
-# that is any of them by its parts.
+# The joint machines of Dogan, Glasmachers & Igel; those of absolute margins are in no other set.
 ABSOLUTE = ("Lee-Lin-Wahba", "reinforced", "ADM", "ATM", "ATS", "MMR")
 FAMILY = ("Weston-Watkins", "Crammer-Singer", *ABSOLUTE)
+BY_PARTS = ("joint", "output-codes")  # machines that are others, by their parameters
 SAME_FIT = ("votes", "dag", "adag")  # decisions that one fitted machine can take
 
 
@@ -92,7 +93,7 @@ def contestants(machines: Any, kernel: str, random_state: int | None) -> list[Co
     """
     known = known_machines()
     if isinstance(machines, str):
-        classic = tuple(name for name in known if name not in (*ABSOLUTE, "joint"))
+        classic = tuple(name for name in known if name not in (*ABSOLUTE, *BY_PARTS))
         sets = {"all": classic, "hsu-lin": HSU_LIN, "family": FAMILY}
         machines = sets.get(machines.lower(), (machines,))
     if isinstance(machines, Mapping):

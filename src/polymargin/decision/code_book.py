@@ -150,8 +150,8 @@ def code_probabilities(positive: Floats, code: Floats) -> Floats:
 
     .. math:: \sum_s r_s \log \frac{q_{S^+}}{q_S} + (1 - r_s) \log \frac{q_{S^-}}{q_S} + \lambda \sum_c \log p_c,
 
-    the generalised Bradley-Terry model of Huang, Weng & Lin, with a prior, :math:`k \lambda = 0.01`: that of a hundredth
-    of a problem which finds all classes alike, so that none is out of the question. Jensen's inequality for the
+    the generalised Bradley-Terry model of Huang, Weng & Lin, with a prior, :math:`k \lambda = 0.01`: that of a
+    hundredth of a problem which finds all classes alike, so that none is out of the question. Jensen's inequality for the
     numerators and a tangent for the denominators bound it from below by a function whose maximum is
 
     .. math:: p_c \propto \frac{\lambda

@@ -88,6 +88,8 @@ class OutputCodeSVC(MulticlassSVC):
     E. L. Allwein, R. E. Schapire, Y. Singer, "Reducing multiclass to binary: a unifying approach for margin
     classifiers", Journal of Machine Learning Research 1, 2000.
 
+    <Hsu and Lin>
+
     T.-K. Huang, R. C. Weng, C.-J. Lin, "Generalized Bradley-Terry models and multi-class probability estimates",
     Journal of Machine Learning Research 7, 2006.
 
@@ -100,7 +102,7 @@ class OutputCodeSVC(MulticlassSVC):
     >>> machine.code_book_.shape
     (10, 34)
     >>> round(machine.score(X[1000:], y[1000:]), 2)
-    0.98
+    0.97
     """
 
     code: CodeKind | ArrayLike = "one-vs-one"

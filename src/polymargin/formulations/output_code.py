@@ -137,8 +137,8 @@ def _one_vs_rest(n_classes: int, *_: object) -> Code:
 def _exhaustive(n_classes: int, *_: object) -> Code:
     if n_classes > _MOST_EXHAUSTIVE:
         raise ValueError(
-            f"code='exhaustive' has 2^(k - 1) - 1 problems, for {n_classes} classes {2 ** (n_classes - 1) - 1:,}: it is "
-            f"for up to {_MOST_EXHAUSTIVE} classes; take code='dense'"
+            f"code='exhaustive' has 2^(k - 1) - 1 problems, for {n_classes} classes {2 ** (n_classes - 1) - 1:,}: "
+            f"it is for up to {_MOST_EXHAUSTIVE} classes; take code='dense'"
         )
     return _all_columns(n_classes, (-1, 1))
 
