@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ _LONGEST = 1e6  # extrapolation
 _LEAST = 1e-100  # probability: its logarithm is taken
 
 
-def code_defect(code: Floats, n_classes: int) -> str | None:
+def code_defect(code: NDArray[Any], n_classes: int) -> str | None:
     """Return what is wrong with an array that should be a code, None if nothing is.
 
     Parameters
@@ -101,7 +102,7 @@ class CodeBook(Value):
             yield "probA_" if self.A is None else "probB_", "is missing"
 
 
-def fitted_code_book(code: Ints, held_out: Floats, class_starts: Ints, weights: Floats) -> CodeBook:
+def fitted_code_book(code: NDArray[np.int8], held_out: Floats, class_starts: Ints, weights: Floats) -> CodeBook:
     """Fit the sigmoid of each problem to the values of its held-out examples, which are in the order of the classes.
 
     Parameters
@@ -151,8 +152,8 @@ def code_probabilities(positive: Floats, code: Floats) -> Floats:
     .. math:: \sum_s r_s \log \frac{q_{S^+}}{q_S} + (1 - r_s) \log \frac{q_{S^-}}{q_S} + \lambda \sum_c \log p_c,
 
     the generalised Bradley-Terry model of Huang, Weng & Lin, with a prior, :math:`k \lambda = 0.01`: that of a
-    hundredth of a problem which finds all classes alike, so that none is out of the question. Jensen's inequality for the
-    numerators and a tangent for the denominators bound it from below by a function whose maximum is
+    hundredth of a problem which finds all classes alike, so that none is out of the question. Jensen's inequality for
+    the numerators and a tangent for the denominators bound it from below by a function whose maximum is
 
     .. math:: p_c \propto \frac{\lambda
               + p_c \sum_{s: c \in S^+} r_s / q_{S^+} + p_c \sum_{s: c \in S^-} (1 - r_s) / q_{S^-}}
@@ -274,11 +275,13 @@ class NearestCode:
 
     def decide(self, values: Floats) -> Ints:
         """Return the number of the class that the values of all problems name."""
-        return self.class_scores(values).argmax(axis=1)
+        decided: Ints = self.class_scores(values).argmax(axis=1)
+        return decided
 
     def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
         """Return the number of the class of each row."""
-        return self.settled_class_scores(model, X, threads).argmax(axis=1)
+        decided: Ints = self.settled_class_scores(model, X, threads).argmax(axis=1)
+        return decided
 
     def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
         """Return the score of each class; of two classes half the difference, positive for the second."""
@@ -306,6 +309,9 @@ class NearestCode:
 
     def _moved(self, errors: Floats) -> Floats:
         """Return by how much errors of the values may change a lead."""
+        moved: Floats
         if self.sigmoids is None:  # a hinge moves by no more than its value
-            return 2 * errors.sum(axis=1) + _CLOSE
-        return _MOVED * (errors * np.abs(self.sigmoids.A)).max(axis=1) + _CLOSE
+            moved = 2 * errors.sum(axis=1) + _CLOSE
+        else:
+            moved = _MOVED * (errors * np.abs(self.sigmoids.A)).max(axis=1) + _CLOSE
+        return moved

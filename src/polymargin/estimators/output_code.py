@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.declaration import Fitted, estimator
+from polymargin.models import CodeLayout
 from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
 from polymargin.support.typing import CodeKind, Decoding
@@ -146,6 +147,7 @@ class OutputCodeSVC(MulticlassSVC):
         """Return the code, with the sigmoids of the problems if probabilities are asked for."""
         assert isinstance(solution, formulations.PairsSolution)
         layout = solution.model.layout
+        assert isinstance(layout, CodeLayout)
         return decision.fitted_code_book(layout.code, solution.held_out, training.class_starts, training.weight)
 
     def decision_function(self, X: Any) -> Floats:

@@ -9,7 +9,7 @@ from math import ceil, log2
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from polymargin import _core
 from polymargin.decision import code_defect
@@ -19,7 +19,7 @@ from polymargin.formulations.formulation import PairsSolution, RunOptions
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.models import CodeLayout, pair_list
-from polymargin.support.numeric import Floats, Ints
+from polymargin.support.numeric import Ints
 
 Code = NDArray[np.int8]
 _MOST_EXHAUSTIVE = 11  # classes with which 1,023 problems are all there are
@@ -45,7 +45,7 @@ class OutputCode:
         Whether every problem is solved again without each of five folds, for the decision values of held-out examples.
     """
 
-    code: str | Floats = "one-vs-one"
+    code: str | ArrayLike = "one-vs-one"
     code_size: float | None = None
     held_out: bool = False
 
@@ -55,7 +55,7 @@ class OutputCode:
 
     def n_problems(self, n_classes: int) -> int:
         """Return the number of columns."""
-        return self.matrix(n_classes, 0).shape[1]
+        return int(self.matrix(n_classes, 0).shape[1])
 
     def matrix(self, n_classes: int, seed: int) -> Code:
         """Return the code; raise ValueError if it cannot be one for so many classes."""

@@ -202,7 +202,7 @@ class CodeLayout:
     @property
     def n_scores(self) -> int:
         """The number of columns of the code."""
-        return self.code.shape[1]
+        return int(self.code.shape[1])
 
     @property
     def n_intercepts(self) -> int:

@@ -360,7 +360,8 @@ def _layout(machine: Any, state: Mapping[str, Any]) -> ScoreLayout:
             defect = defect_of(state[name], n_classes)
             if defect is not None:
                 _refuse("tensor or value", name, defect)
-            return formulation.layout(n_classes, state[name])
+            chosen: ScoreLayout = machine.formulation.layout(n_classes, state[name])
+            return chosen
     layout: ScoreLayout = formulation.layout(n_classes)
     return layout
 
