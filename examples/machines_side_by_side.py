@@ -39,7 +39,7 @@ def main():
         caption = f"{len(machine.support_)} support vectors, errors: {errors}"
         ax.set(xticks=[], yticks=[], xlabel=caption)
         ax.set_title(Machine.__name__, fontsize=11)
-        print(f"{Machine.__name__:<18}{caption}")
+        print(f"{Machine.__name__:<28}{caption}")
     if len(sys.argv) > 1:
         figure.savefig(sys.argv[1], dpi=110)
     else:

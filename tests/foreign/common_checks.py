@@ -9,12 +9,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from foreign.usage import Usage
 from polymargin import (
     CrammerSingerSVC,
-    LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
     OneVsRestSVC,
     SoftmaxSVC,
-    TotalMaximumSVC,
     UncertaintySVC,
     WestonWatkinsSVC,
 )
@@ -50,7 +48,6 @@ ESTIMATORS = [
         for bias in ("regularized", "free", None)
         for kernel in ("rbf", "linear")
     ),
-    *(Machine(bias=bias) for Machine in (LeeLinWahbaSVC, TotalMaximumSVC) for bias in ("regularized", "free", None)),
     WestonWatkinsSVC(kernel="precomputed"),
     WestonWatkinsSVC(margin=1.0, bias="free", kernel="poly"),
     WestonWatkinsSVC(solver="sequential-dual", **EXACT),

@@ -150,8 +150,8 @@ void add_dense_rows(const LinearData& problem, const Coefficients& coefficients,
     }
 }
 
-/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients; of B P where the scores sum to zero. What `also` is
-/// called for `add_dense_rows` says; only if there are such parts.
+/// w_m = sum_i B_im (x_i - centre), and the sums of the coefficients; of B P where the scores sum to zero. What `also`
+/// is called for `add_dense_rows` says; only if there are such parts.
 template <RowLoss Loss, class... Also>
 void sum_up(const Loss&, const LinearData& problem, const Coefficients& coefficients, LinearState& state,
             const Workers& workers, Also&&... also) {

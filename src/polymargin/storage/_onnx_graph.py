@@ -18,7 +18,7 @@ from polymargin import _core
 from polymargin.decision import pair_index, pair_list
 from polymargin.decision.coupling import LEAST
 from polymargin.decision.voting import for_first_at_zero
-from polymargin.estimators import OneVsOneSVC, SoftmaxSVC, UncertaintySVC
+from polymargin.estimators import OneVsOneSVC, OutputCodeSVC, SoftmaxSVC, UncertaintySVC
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.kernels import KERNELS, KernelEntry
 from polymargin.models import KernelModel
@@ -102,6 +102,8 @@ def refuse_what_has_no_graph(machine: Any) -> None:
         )
     if isinstance(machine, OneVsOneSVC) and machine.decision not in _DECISIONS:
         raise ValueError(f"there is no ONNX graph of decision={machine.decision!r}: call set_params(decision='votes')")
+    if isinstance(machine, OutputCodeSVC) and machine.decoding == "probability":
+        raise ValueError("there is no ONNX graph of decoding='probability': call set_params(decoding='loss')")
     needed = 8 * len(machine.support_) * (1 if kernel.precomputed else machine.n_features_in_)
     if kernel.kind != "linear" and needed > _MOST_BYTES:
         raise ValueError(f"the support vectors take {needed / 1e9:.1f} GB, and an ONNX file at most 2 GB")
@@ -202,6 +204,8 @@ def _feature_sums(graph: Graph, entry: KernelEntry, X: str, vectors: NDArray[np.
 
 def _decision(graph: Graph, machine: Any, values: str) -> tuple[str, str]:
     k = len(machine.classes_)
+    if isinstance(machine, OutputCodeSVC):
+        return _nearest_code(graph, values, machine)
     if k == 2:
         return _of_two(graph, machine, values)
     if isinstance(machine, UncertaintySVC):
@@ -246,6 +250,28 @@ def _nearest_column(graph: Graph, values: str, machine: UncertaintySVC) -> tuple
     digits = graph.constant(_DIGITS)
     rounded = graph("Div", graph("Round", graph("Mul", squared, digits)), digits)
     scores = graph("Neg", graph("Sqrt", rounded))
+    return graph("ArgMax", scores, axis=1, keepdims=0), scores
+
+
+def _nearest_code(graph: Graph, values: str, machine: OutputCodeSVC) -> tuple[str, str]:
+    """Add the scores of :mod:`polymargin.decision.code_book`."""
+    code = machine.code_book_
+    if len(code) == 2:
+        score = graph("MatMul", values, graph.constant(np.ascontiguousarray(code[1])))
+        return graph("Cast", graph("Greater", score, graph.constant(0.0)), to=INT64), score
+    if machine.decoding == "hamming":
+        agreed = graph("MatMul", graph("Sign", values), graph.constant(np.ascontiguousarray(code.T / 2)))
+        scores = graph("Sub", agreed, graph.constant(code.shape[1] / 2))
+    else:
+        one, none = graph.constant(1.0), graph.constant(0.0)
+        positive = graph("Max", graph("Sub", one, values), none)
+        negative = graph("Max", graph("Add", one, values), none)
+        ups, downs = (np.ascontiguousarray((code.T == sign).astype(np.float64)) for sign in (1, -1))
+        losses = graph(
+            "Add", graph("MatMul", positive, graph.constant(ups)), graph("MatMul", negative, graph.constant(downs))
+        )
+        absent = (code == 0).sum(axis=1).astype(np.float64)
+        scores = graph("Neg", graph("Add", losses, graph.constant(absent)))
     return graph("ArgMax", scores, axis=1, keepdims=0), scores
 
 
