@@ -266,7 +266,7 @@ def _nearest_code(graph: Graph, values: str, machine: OutputCodeSVC) -> tuple[st
         one, none = graph.constant(1.0), graph.constant(0.0)
         positive = graph("Max", graph("Sub", one, values), none)
         negative = graph("Max", graph("Add", one, values), none)
-        ups, downs = (np.ascontiguousarray((sign == code.T).astype(np.float64)) for sign in (1, -1))
+        ups, downs = (np.ascontiguousarray(np.maximum(0.0, sign * code.T)) for sign in (1.0, -1.0))
         losses = graph(
             "Add", graph("MatMul", positive, graph.constant(ups)), graph("MatMul", negative, graph.constant(downs))
         )
