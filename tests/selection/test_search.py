@@ -31,8 +31,10 @@ from polymargin import (
 )
 from polymargin.formulations import CostFamily, PrimalSoftmax
 from polymargin.formulations import family as cost_family
+from polymargin.kernels import Kernel
 from polymargin.selection import KernelSearchCV, hsu_lin_grid
 from polymargin.selection import kernel_matrices as _family
+from polymargin.selection.kernel_matrices import held_out_values
 from polymargin.selection.plan import spread
 
 MACHINES = [
@@ -191,6 +193,29 @@ def test_large_linear_data_need_no_kernel_matrix(monkeypatch):
 
 def two_scores(machine, X, y):
     return {"rate": machine.score(X, y), "errors": -np.sum(machine.predict(X) != y)}
+
+
+@pytest.mark.parametrize("machine", [CrammerSingerSVC(), LinearProgramSVC()], ids=lambda machine: type(machine).__name__)
+def test_examples_far_from_all_others_get_the_class_of_the_nearest(machine):
+    """Values that are zero in single precision decide where scores have no intercept, or equal ones."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = rng.normal(size=(60, 8)) + 1.5 * np.eye(8)[y]
+    ours, theirs = both(machine, {"C": [1.0, 8.0], "gamma": [20.0, 60.0, 200.0, 1e4]}, X, y)
+    assert theirs.cv_results_["mean_test_score"][1] > 0.5 > theirs.cv_results_["mean_test_score"][2]
+    assert_same_results(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_only_what_single_precision_loses_is_computed_again(dtype):
+    X = np.array([[0.0], [1.0], [20.0], [40.0]])
+    kernel = Kernel("rbf", 1.0, 0.0, 0)
+    train, test = np.array([0, 3]), np.array([1, 2])
+    K = kernel.matrix(X, np.arange(4), X, np.arange(4), 1, dtype)
+    values = held_out_values(kernel, X, K, test, train)
+    assert values.dtype == np.float64
+    assert values[0, 0] == K[1, 0]
+    np.testing.assert_allclose(values[1], np.exp([-400.0, -400.0]), rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from polymargin.support.threads import for_each
 
 BLOCK_BYTES = 64_000_000
 _SAMPLE, _RESOLUTION = 64, 1e-3  # rows that show how much kernel values differ; the part of it that may be rounded off
+_SMALLEST = float(np.finfo(np.float32).tiny)  # that has all digits
 _CACHED = 1 << 20  # bytes of rows that are made while they are in the cache
 
 
@@ -60,6 +61,16 @@ class KernelMatrices:
                     self._last[kernel] = self._made(kernel)
         return [self._last[kernel] for kernel in kernels]
 
+    def hides(self, kernel: Kernel) -> bool:
+        """Whether values that are zero in single precision are none in double, which scores are computed in."""
+        if self.dtype != np.float32 or not kernel.in_core:
+            return False
+        base = self._shared(kernel)
+        nearest = np.min(base, where=base > 0, initial=np.inf)
+        value = np.empty((1, 1))
+        _core.apply_kernel(kernel.spec, np.full((1, 1), nearest, dtype=np.float64), value, 1)
+        return bool(0.0 < value[0, 0] < _SMALLEST)
+
     def _made(self, kernel: Kernel) -> NDArray[Any]:
         if kernel.precomputed:
             return self.X
@@ -86,6 +97,24 @@ class KernelMatrices:
                 compute = scalar_products if products else squared_distances
                 self._base[key] = compute(self.X, self.dtype, self.threads)
         return self._base[key]
+
+
+def held_out_values(
+    kernel: Kernel, X: Matrix, K: NDArray[Any], test: NDArray[np.int64], train: NDArray[np.int64]
+) -> NDArray[Any]:
+    """Return the part of a matrix that scores of held-out examples are made of.
+
+    The values of an example that is far from all others may all be zero in single precision. The largest of them
+    decides its class nevertheless, where scores have no intercept: they are computed in double precision.
+    """
+    values = K[test].take(train, axis=1)
+    if values.dtype != np.float32 or not kernel.in_core:
+        return values
+    lost = np.flatnonzero(np.max(np.abs(values), axis=1, initial=0.0) < _SMALLEST)
+    if len(lost) > 0:
+        values = values.astype(np.float64)
+        values[lost] = kernel.matrix(X, test[lost], X[train], train, 1)
+    return values
 
 
 def pattern_of_ones(K: NDArray[Any]) -> bytes | None:

@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from polymargin.kernels import SharedKernel
 from polymargin.selection.evaluation import Evaluation, Fold, in_threads
-from polymargin.selection.kernel_matrices import pattern_of_ones
+from polymargin.selection.kernel_matrices import held_out_values, pattern_of_ones
 from polymargin.selection.plan import KernelGroup, Plan, Series, plan
 from polymargin.selection.preparation import KernelUse, Prepared, kernel_of, prepared_folds
 from polymargin.selection.scoreboard import Scoreboard
@@ -349,13 +349,15 @@ class KernelSearchCV(GridSearchCV):
             work, repeated = [], []
             for K, use in zip(matrices, uses[batch], strict=True):
                 pattern = None if self.early_stop else pattern_of_ones(K)
+                if pattern is not None and not use.group.is_family() and family.hides(use.kernel):
+                    pattern = None  # machines are the same, their scores are not
                 twin = use if pattern is None else solved.setdefault(pattern, use)
                 if twin is not use and use.repeats(twin):
                     repeated.append((use, twin))
                     continue
                 for fold, left in self._remaining(K, use, prepared):
                     work.append(
-                        partial(self._evaluate_fold, rows, K, use.group, left, prepared.evaluation, threads, fold)
+                        partial(self._evaluate_fold, rows, K, use, left, prepared.evaluation, threads, fold)
                     )
             each(call, work)
             for use, twin in repeated:
@@ -380,20 +382,21 @@ class KernelSearchCV(GridSearchCV):
         self,
         X: Matrix,
         K: NDArray[Any],
-        group: KernelGroup,
+        use: KernelUse,
         remaining: list[Series],
         evaluation: Evaluation,
         threads: int,
         fold: Fold,
     ) -> None:
         """Evaluate some candidates of a group on the part of the kernel matrix that belongs to a fold."""
-        exactness = group.exactness(fold.y_train, fold.fit_params)
+        exactness = use.group.exactness(fold.y_train, fold.fit_params)
         kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
-        K_train, K_test = K[fold.train].take(fold.train, axis=1), K[fold.test].take(fold.train, axis=1)
+        K_train = K[fold.train].take(fold.train, axis=1)
+        K_test = held_out_values(use.kernel, X, K, fold.test, fold.train)
         for series in remaining:
             machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=threads, verbose=0, warm_start=True)
             evaluation.run(series, fold, machine, K_train, K_test, kernel)
-        self._give_up(group, evaluation)
+        self._give_up(use.group, evaluation)
 
     def _evaluate_path(self, X: Matrix, group: KernelGroup, evaluation: Evaluation, threads: int, fold: Fold) -> None:
         """Evaluate the candidates of a group without a kernel matrix."""
