@@ -195,7 +195,7 @@ def two_scores(machine, X, y):
     return {"rate": machine.score(X, y), "errors": -np.sum(machine.predict(X) != y)}
 
 
-@pytest.mark.parametrize("machine", [CrammerSingerSVC(), LinearProgramSVC()], ids=lambda machine: type(machine).__name__)
+@pytest.mark.parametrize("machine", [CrammerSingerSVC(), LinearProgramSVC()], ids=["joint", "linear-program"])
 def test_examples_far_from_all_others_get_the_class_of_the_nearest(machine):
     """Values that are zero in single precision decide where scores have no intercept, or equal ones."""
     rng = np.random.default_rng(0)

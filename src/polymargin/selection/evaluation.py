@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,6 +36,9 @@ _TURN = 0.1  # seconds
 _WORTH_THREADS = 1 << 19
 # Of the tolerance, that a larger cost may add to the gap of a machine which is taken for the machine of that cost.
 _SHARE_OF_TOLERANCE = 0.1
+Machines = dict[tuple[int, int], Any]
+"""Fitted machines by candidate and fold."""
+
 _NO_TIME = {"fit_time": 0.0, "score_time": 0.0}
 
 
@@ -78,8 +82,17 @@ class Evaluation:
         """Return the parameters of the scorer that belong to a part."""
         return _check_method_params(X, params=self.score_params, indices=part)
 
-    def run(self, series: Series, fold: Fold, machine: Any, X_train: Matrix, X_test: Matrix, kernel: Kernel) -> None:
-        """Fit and measure the machines of a series on one fold, each started from the last."""
+    def run(
+        self,
+        series: Series,
+        fold: Fold,
+        machine: Any,
+        X_train: Matrix,
+        X_test: Matrix,
+        kernel: Kernel,
+        kept: Machines | None = None,
+    ) -> None:
+        """Fit and measure the machines of a series on one fold, each started from the last; keep them if asked to."""
         weight = fold.fit_params.get("sample_weight")
         outcome: dict[str, Any] | None = None
         for candidate, cost in zip(series.candidates, series.costs, strict=True):
@@ -93,6 +106,8 @@ class Evaluation:
                 if self.stop.is_set():
                     return  # the fit may not have come to its end
                 self.board.enter(candidate, fold.number, outcome)
+                if kept is not None and outcome["fit_error"] is None:
+                    kept[candidate, fold.number] = copy(machine)
             self._advance(1)
 
     @property
@@ -160,6 +175,18 @@ class Evaluation:
                 if outcome is not None:
                     self.board.enter(candidate, fold.number, outcome | _NO_TIME)
                     self._advance(1)
+
+    def measure_again(
+        self, series: Series, solved: Series, fold: Fold, machines: Machines, X_train: Matrix, X_test: Matrix
+    ) -> None:
+        """Measure candidates whose machines others have, but not their scores; what failed has failed again."""
+        for candidate, twin in zip(series.candidates, solved.candidates, strict=True):
+            machine, outcome = machines.get((twin, fold.number)), self.board.outcomes[twin][fold.number]
+            if machine is not None:
+                outcome = self._outcome(machine, fold, X_train, X_test, lambda: None) | {"fit_time": 0.0}
+            if outcome is not None:
+                self.board.enter(candidate, fold.number, outcome)
+                self._advance(1)
 
     def _advance(self, count: int) -> None:
         if self.advanced is not None and count != 0:

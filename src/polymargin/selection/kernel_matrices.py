@@ -61,14 +61,15 @@ class KernelMatrices:
                     self._last[kernel] = self._made(kernel)
         return [self._last[kernel] for kernel in kernels]
 
-    def hides(self, kernel: Kernel) -> bool:
-        """Whether values that are zero in single precision are none in double, which scores are computed in."""
-        if self.dtype != np.float32 or not kernel.in_core:
-            return False
+    def hides(self, *kernels: Kernel) -> bool:
+        """Whether values that are zero in single precision are none in double, of any of these kernels."""
+        return self.dtype == np.float32 and any(self._hides(kernel) for kernel in kernels if kernel.in_core)
+
+    def _hides(self, kernel: Kernel) -> bool:
         base = self._shared(kernel)
-        nearest = np.min(base, where=base > 0, initial=np.inf)
         value = np.empty((1, 1))
-        _core.apply_kernel(kernel.spec, np.full((1, 1), nearest, dtype=np.float64), value, 1)
+        nearest = np.full((1, 1), np.min(base, where=base > 0, initial=np.inf), dtype=np.float64)
+        _core.apply_kernel(kernel.spec, nearest, value, 1)
         return bool(0.0 < value[0, 0] < _SMALLEST)
 
     def _made(self, kernel: Kernel) -> NDArray[Any]:

@@ -83,10 +83,6 @@ class KernelGroup:
         pairs = zip(self.series, other.series, strict=False)
         return len(self.series) == len(other.series) and all(own.repeats(its) for own, its in pairs)
 
-    def is_family(self) -> bool:
-        """Whether all candidates are binary problems that one call can solve."""
-        return all(series.is_family() for series in self.series)
-
     def needs_kernel(self, n_examples: int) -> bool:
         """Whether candidates are trained on kernel values; else on the examples themselves."""
         formulation = self.machine.formulation

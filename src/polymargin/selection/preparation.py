@@ -117,8 +117,7 @@ def probable_repeats(rows: Matrix, uses: list[KernelUse], dtype: np.dtype[Any]) 
     for use in uses:
         if use.kernel.precomputed or callable(use.kernel.kind):
             continue
-        own = dtype if use.group.is_family() else np.dtype(np.float64)
-        pattern = pattern_of_ones(use.kernel.matrix(rows, some, rows, np.arange(n), 1, own))
+        pattern = pattern_of_ones(use.kernel.matrix(rows, some, rows, np.arange(n), 1, dtype))
         if pattern is not None and (twin := seen.setdefault(pattern, use)) is not use and use.repeats(twin):
             yield use
 

@@ -22,8 +22,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
-from polymargin.kernels import SharedKernel
-from polymargin.selection.evaluation import Evaluation, Fold, in_threads
+from polymargin.kernels import Kernel, SharedKernel
+from polymargin.selection.evaluation import Evaluation, Fold, Machines, in_threads
 from polymargin.selection.kernel_matrices import held_out_values, pattern_of_ones
 from polymargin.selection.plan import KernelGroup, Plan, Series, plan
 from polymargin.selection.preparation import KernelUse, Prepared, kernel_of, prepared_folds
@@ -344,25 +344,42 @@ class KernelSearchCV(GridSearchCV):
         if not self.early_stop:
             self._foresee(rows, uses, family.dtype)
         solved: dict[bytes, KernelUse] = {}  # kernels that say of any two examples only whether they are the same
+        machines: Machines = {}  # of these
         for batch in slices(len(uses), min(family.at_once, prepared.matrices_at_once)):
             matrices = family.matrices([use.kernel for use in uses[batch]])
             work, repeated = [], []
             for K, use in zip(matrices, uses[batch], strict=True):
                 pattern = None if self.early_stop else pattern_of_ones(K)
-                if pattern is not None and not use.group.is_family() and family.hides(use.kernel):
-                    pattern = None  # machines are the same, their scores are not
                 twin = use if pattern is None else solved.setdefault(pattern, use)
                 if twin is not use and use.repeats(twin):
-                    repeated.append((use, twin))
+                    repeated.append((K, use, twin))
                     continue
+                kept = None if pattern is None else machines
                 for fold, left in self._remaining(K, use, prepared):
-                    work.append(
-                        partial(self._evaluate_fold, rows, K, use, left, prepared.evaluation, threads, fold)
-                    )
+                    part = partial(self._evaluate_fold, rows, K, use, left, prepared.evaluation, threads, fold, kept)
+                    work.append(part)
             each(call, work)
-            for use, twin in repeated:
-                for series, same in zip(use.group.series, twin.group.series, strict=True):
-                    prepared.evaluation.repeat(series, same, use.folds)
+            for K, use, twin in repeated:
+                self._repeat(K, use, twin, machines if family.hides(use.kernel, twin.kernel) else None, prepared, rows)
+
+    def _repeat(
+        self,
+        K: NDArray[Any],
+        use: KernelUse,
+        twin: KernelUse,
+        machines: Machines | None,
+        prepared: Prepared,
+        rows: Matrix,
+    ) -> None:
+        """Give candidates what others have: all, or the machines alone, which score by values that K does not show."""
+        evaluation = prepared.evaluation
+        for series, same in zip(use.group.series, twin.group.series, strict=True):
+            if machines is None or series.is_family():
+                evaluation.repeat(series, same, use.folds)
+                continue
+            for fold in use.folds:
+                K_train, K_test = _parts(use.kernel, rows, K, fold)
+                evaluation.measure_again(series, same, fold, machines, K_train, K_test)
 
     def _remaining(self, K: NDArray[Any], use: KernelUse, prepared: Prepared) -> list[tuple[Fold, list[Series]]]:
         """Evaluate what can be solved for all folds by one call; return what is left for each fold."""
@@ -387,15 +404,15 @@ class KernelSearchCV(GridSearchCV):
         evaluation: Evaluation,
         threads: int,
         fold: Fold,
+        kept: Machines | None,
     ) -> None:
         """Evaluate some candidates of a group on the part of the kernel matrix that belongs to a fold."""
         exactness = use.group.exactness(fold.y_train, fold.fit_params)
         kernel = SharedKernel("precomputed", 0.0, 0.0, 0, *exactness, X[fold.train])
-        K_train = K[fold.train].take(fold.train, axis=1)
-        K_test = held_out_values(use.kernel, X, K, fold.test, fold.train)
+        K_train, K_test = _parts(use.kernel, X, K, fold)
         for series in remaining:
             machine = clone(series.machine).set_params(kernel="precomputed", n_jobs=threads, verbose=0, warm_start=True)
-            evaluation.run(series, fold, machine, K_train, K_test, kernel)
+            evaluation.run(series, fold, machine, K_train, K_test, kernel, kept)
         self._give_up(use.group, evaluation)
 
     def _evaluate_path(self, X: Matrix, group: KernelGroup, evaluation: Evaluation, threads: int, fold: Fold) -> None:
@@ -410,6 +427,11 @@ class KernelSearchCV(GridSearchCV):
     def _give_up(self, group: KernelGroup, evaluation: Evaluation) -> None:
         if self.early_stop:
             evaluation.board.give_up([c for series in group.series for c in series.candidates], self.early_stop)
+
+
+def _parts(kernel: Kernel, X: Matrix, K: NDArray[Any], fold: Fold) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the parts of a kernel matrix that a fold is trained on and measured by."""
+    return K[fold.train].take(fold.train, axis=1), held_out_values(kernel, X, K, fold.test, fold.train)
 
 
 def _check_names(estimator: Any, candidates: list[dict[str, Any]]) -> None:
