@@ -22,12 +22,14 @@ from polymargin.formulations import (
     Pairs,
     TrainingSet,
     checked_weights,
+    label_training_set,
     training_set,
 )
 from polymargin.kernels import Kernel, formula_values
-from polymargin.models import CodeLayout, KernelModel, LinearModel
+from polymargin.models import CodeLayout, KernelModel, LabelLayout, LinearModel
 from polymargin.solvers import MARGIN
-from polymargin.support.examples import checked_examples, dense
+from polymargin.support.examples import dense
+from polymargin.support.label_sets import LabelSets
 from polymargin.support.numeric import Bools, Floats, Ints, Matrix, gap_style, relative_gap
 
 _BLOCK_BYTES = 64_000_000
@@ -112,21 +114,24 @@ def certify(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Certific
     if certifier is None:
         raise TypeError(f"certify needs a machine of polymargin that is trained in the dual, got {type(machine)}")
     check_is_fitted(machine)
-    X, y = checked_examples(machine, X, y, reset=False)
-    weight = checked_weights(sample_weight, X)
-    training = training_set(
-        X,
-        _codes(machine.classes_, y),
-        machine.classes_,
-        C=machine.C,
-        class_weight=machine.class_weight,
-        sample_weight=weight,
-    )
+    X, y = machine.checked_training(X, y, reset=False)
+    training = _training(machine, X, y, checked_weights(sample_weight, X))
     if int(np.max(machine.support_, initial=0)) >= X.shape[0]:
         raise ValueError(
             f"the machine was fitted on more than these {X.shape[0]} examples; certify needs the same ones"
         )
     return certifier(formulation, machine.model_, machine.outcome_, training)
+
+
+def _training(machine: Any, X: Matrix, y: Any, weight: Floats | None) -> TrainingSet:
+    """Return the examples as they were trained on, in the classes or with the labels of the machine."""
+    settings: dict[str, Any] = {"C": machine.C, "class_weight": machine.class_weight, "sample_weight": weight}
+    classes = machine.classes_
+    several = isinstance(machine.model_.layout, LabelLayout)
+    if several != isinstance(y, LabelSets) or (several and y.n_labels != len(classes)):
+        what = f"an indicator matrix of {len(classes)} labels" if several else "a vector of classes"
+        raise ValueError(f"the machine was fitted to {what}; certify needs the same")
+    return label_training_set(X, y, **settings) if several else training_set(X, _codes(classes, y), classes, **settings)
 
 
 def _codes(classes: NDArray[Any], y: NDArray[Any]) -> Ints:
@@ -309,17 +314,24 @@ def _certify_binary(formulation: BinaryProblems, model: KernelModel, _: Any, tra
     problems = [
         _certify_problem(model, training, score, sign, bias)
         for score, sign in enumerate(_signs(formulation, model, training))
+        if sign.min() < sign.max()  # a label that all examples have, or none, has no problem
     ]
     return Certificate(
         primal_objective=float(sum(each.primal_objective for each in problems)),
         dual_objective=float(sum(each.dual_objective for each in problems)),
-        infeasibility=float(max(each.infeasibility for each in problems)),
+        infeasibility=float(max((each.infeasibility for each in problems), default=0.0)),
     )
 
 
 def _signs(formulation: BinaryProblems, model: KernelModel, training: TrainingSet) -> Iterator[Floats]:
     """Yield for each problem the sign of every example, 0 where it takes no part."""
-    labels = training.labels
+    labels, sets = training.labels, training.label_sets
+    if sets is not None:
+        for label in range(sets.n_labels):
+            sign = np.full(len(sets), -1.0)
+            sign[sets.members(label)] = 1.0
+            yield sign
+        return
     if isinstance(formulation, OneVsRest):
         positive = [1] if training.n_classes == 2 else range(training.n_classes)
         for c in positive:

@@ -43,6 +43,9 @@ def load_queries(
 ) -> tuple[Any, Examples]:
     """Return a model and the examples it is asked about, as wide as it needs them."""
     machine = load_any_model(model)
+    if getattr(machine, "multilabel_", False):
+        error = ValueError(f"{model} has several labels for each example, which no file of this command holds")
+        raise with_hint(error, "load it with polymargin.load_model and predict in Python")
     precomputed = machine.model_.kernel.precomputed
     examples = read_examples(path, label=label, header=header, zero_based=zero_based or precomputed)
     if precomputed:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         column_scores,
         pair_answers,
     )
+    from polymargin.decision.own_sign import OwnSign
     from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
     from polymargin.decision.rule import PAIR_DECISIONS, DecisionRule
     from polymargin.decision.voting import Votes, for_first_at_zero, is_decided, pair_values, vote_scores, votes
@@ -71,6 +72,7 @@ __getattr__, __dir__ = loaded_from(
             "column_scores",
             "pair_answers",
         ),
+        "own_sign": ("OwnSign",),
         "probabilities": (
             "log_probabilities",
             "normalized_probabilities",
@@ -103,6 +105,7 @@ __all__ = [
     "LargestScore",
     "NearestCode",
     "NearestColumn",
+    "OwnSign",
     "PairProbabilities",
     "Sigmoids",
     "Votes",

@@ -32,6 +32,7 @@ OWN_ATTRIBUTES = {
     "n_features_in_": Declared("count"),
     "classes_": Declared("labels", ("classes",)),
     "feature_names_in_": Declared("names", ("features",), optional=True),
+    "label_form_": Declared("text", optional=True),
 }
 """What an estimator has beside the parts that a fit leaves, as it is stored."""
 
@@ -176,9 +177,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         started = time.perf_counter()
         with unchanged_on_error(self):
-            X, y = checked_examples(self, X, y, reset=True)
-            if not are_classes(y):
-                check_classification_targets(y)
+            X, y = self.checked_training(X, y)
             weight = formulations.checked_weights(sample_weight, X)
             kernel = kernels.Kernel.resolved(self.kernel, self.gamma, self.coef0, self.degree, X, weight)
             solution = fit_checked(self, X, y, weight, kernel, started)
@@ -257,7 +256,31 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return self.classes_[np.column_stack([second, 1 - second])[:, :k]]
         return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
 
-    # What must hold before a prediction.
+    # What must hold before a fit or a prediction.
+
+    def checked_training(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Matrix, Any]:
+        """Return examples and their classes as a fit takes them; refuse what cannot be learned from.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        reset : bool
+            Whether the number and the names of the features become those of the machine.
+
+        Returns
+        -------
+        {ndarray, CSR matrix}
+            The examples.
+        ndarray
+            Their classes.
+        """
+        X, y = checked_examples(self, X, y, reset=reset)
+        if not are_classes(y):
+            check_classification_targets(y)
+        return X, y
 
     def checked_queries(self, X: Any) -> Matrix:
         """Return examples as the model takes them; refuse them, or a fitted state that does not belong together.

@@ -15,9 +15,18 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from polymargin.formulations import Formulation, RunOptions, Solution, TrainingSet, checked_weights, training_set
+from polymargin.formulations import (
+    Formulation,
+    RunOptions,
+    Solution,
+    TrainingSet,
+    checked_weights,
+    label_training_set,
+    training_set,
+)
 from polymargin.kernels import Kernel
 from polymargin.support.callbacks import HAVE_CALLBACKS, FitTasks
+from polymargin.support.label_sets import LabelSets, checked_label_sets, holds_label_sets
 from polymargin.support.numeric import OPEN_GAP, Floats, Matrix
 from polymargin.support.progress import progress_bar
 from polymargin.support.state import unchanged_on_error
@@ -55,7 +64,7 @@ class Machine(Protocol):
 def fit_checked(
     machine: Machine,
     X: Matrix,
-    y: NDArray[Any],
+    y: NDArray[Any] | LabelSets,
     weight: Floats | None,
     kernel: Kernel,
     started: float,
@@ -65,13 +74,42 @@ def fit_checked(
 
     ``stop`` is set by somebody else when the fit is to end where it is.
     """
-    classes, codes = np.unique(y, return_inverse=True)
-    training = training_set(X, codes, classes, C=machine.C, class_weight=machine.class_weight, sample_weight=weight)
+    training, classes = training_of(machine, X, y, weight)
     solution = _solve(machine, machine.formulation, training, kernel, classes, y, stop)
     fitted = _fitted_attributes(machine, training, classes, solution)
     fitted["outcome_"] = replace(solution.outcome, seconds=time.perf_counter() - started)
     vars(machine).update(fitted)
+    if isinstance(y, LabelSets):
+        vars(machine)["label_form_"] = y.form
+        _warn_of_constants(y)
+    else:
+        vars(machine).pop("label_form_", None)
     return solution
+
+
+def training_of(
+    machine: Machine, X: Matrix, y: NDArray[Any] | LabelSets, weight: Floats | None
+) -> tuple[TrainingSet, NDArray[Any]]:
+    """Return what a machine is trained on, and the classes: of several labels their numbers."""
+    settings: dict[str, Any] = {"C": machine.C, "class_weight": machine.class_weight, "sample_weight": weight}
+    if isinstance(y, LabelSets):
+        return label_training_set(X, y, **settings), np.arange(y.n_labels)
+    classes, codes = np.unique(y, return_inverse=True)
+    return training_set(X, codes, classes, **settings), classes
+
+
+def _warn_of_constants(label_sets: LabelSets) -> None:
+    """Name the labels that there is nothing to learn of."""
+    varying, n = set(label_sets.varying.tolist()), len(label_sets)
+    constant = [label for label in range(label_sets.n_labels) if label not in varying]
+    if constant:
+        some = ", ".join(f"{label} ({'all' if label_sets.counts[label] == n else 'no'} rows)" for label in constant[:5])
+        more = f" and {len(constant) - 5} others" if len(constant) > 5 else ""
+        warnings.warn(
+            f"labels that all rows have, or none, have no machine and are predicted so everywhere: {some}{more}",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def fit_prepared(
@@ -90,7 +128,8 @@ def fit_prepared(
         machine._validate_params()
     with unchanged_on_error(machine):
         machine.n_features_in_ = X.shape[1]
-        solution = fit_checked(machine, X, y, checked_weights(sample_weight, X), kernel, started, stop)
+        targets = checked_label_sets(y) if holds_label_sets(y) else y
+        solution = fit_checked(machine, X, targets, checked_weights(sample_weight, X), kernel, started, stop)
     warn_unless_converged(machine, solution, stop)
 
 
@@ -100,12 +139,13 @@ def _solve(
     training: TrainingSet,
     kernel: Kernel,
     classes: NDArray[Any],
-    y: NDArray[Any],
+    y: NDArray[Any] | LabelSets,
     stop: threading.Event | None,
 ) -> Solution:
     """Solve, showing progress and listening to callbacks."""
-    n_problems = formulation.n_problems(training.n_classes)
-    tasks = FitTasks(machine, training.X, y, n_problems)
+    sets = training.label_sets
+    n_problems = formulation.n_problems(training.n_classes) if sets is None else len(sets.varying)
+    tasks = FitTasks(machine, training.X, y.indicator if isinstance(y, LabelSets) else y, n_problems)
 
     def fitted(solution: Callable[[], Solution]) -> dict[str, Any]:
         return _fitted_attributes(machine, training, classes, solution())

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_consistent_length
 
 from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.constraints import BIAS
 from polymargin.estimators.declaration import estimator
+from polymargin.support.examples import checked_examples
+from polymargin.support.label_sets import checked_label_sets, holds_label_sets, indicator_of
+from polymargin.support.numeric import Matrix
+from polymargin.support.threads import thread_count
 from polymargin.support.typing import Bias, BinarySolver
+
+_SCORES_AT_ONCE = 1 << 24  # 128 MB of them
 
 
 @estimator
@@ -26,6 +35,13 @@ class OneVsRestSVC(MulticlassSVC):
     optimality conditions (22) hold to within ``tol``. The class with the largest score wins, (2). The problems are
     solved side by side: a row of kernel values is computed once for all classes that need it. Two classes need
     only one problem.
+
+    ``fit`` also takes several labels for each example, as an indicator matrix, dense or sparse, of 0 and 1 with a row
+    for each example and a column for each of two or more labels. Each label is a problem then, and all share one kernel
+    as classes do; with the linear kernel and many examples each is solved on the examples themselves. ``predict``
+    returns the indicator matrix of the labels whose scores are positive, in the form that was given, and
+    ``decision_function`` has a column for each label. A label that all examples have, or none, is warned of and
+    predicted so everywhere. ``class_weight`` has no meaning then.
 
     Parameters
     ----------
@@ -43,6 +59,9 @@ class OneVsRestSVC(MulticlassSVC):
     Attributes
     ----------
     <support>
+    multilabel_ : bool
+        Whether the machine was fitted to an indicator matrix of several labels. Then `classes_` are the numbers of its
+        columns, k is their number, for two as for more, and `n_support_` has the number of all support vectors alone.
     dual_coef_ : ndarray of shape (k, n_SV), (1, n_SV) for two classes
         Signed coefficients of the support vectors in each class score.
     intercept_ : ndarray of shape (k,), (1,) for two classes
@@ -87,12 +106,74 @@ class OneVsRestSVC(MulticlassSVC):
         "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
     }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether the machine was fitted to several labels for each example."""
+        self.check_state()
+        return "label_form_" in vars(self)
+
     @property
     def formulation(self) -> formulations.OneVsRest:
         """What is optimised, as the parameters say."""
         return formulations.OneVsRest(self.bias, self.solver)
 
     @property
-    def decision_rule(self) -> decision.LargestScore:
-        """The largest score wins."""
-        return decision.LargestScore()
+    def decision_rule(self) -> decision.DecisionRule:
+        """The largest score wins; of several labels those are there whose scores are positive."""
+        return decision.OwnSign() if "label_form_" in vars(self) else decision.LargestScore()
+
+    def checked_training(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Matrix, Any]:
+        """Return examples and their classes, or labels, as a fit takes them; refuse what cannot be learned from.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+        y : {array-like, sparse matrix} of shape (n_samples,) or (n_samples, n_labels)
+            Their classes, or an indicator matrix of their labels.
+        reset : bool
+            Whether the number and the names of the features become those of the machine.
+
+        Returns
+        -------
+        {ndarray, CSR matrix}
+            The examples.
+        {ndarray, LabelSets}
+            Their classes or labels.
+        """
+        if not holds_label_sets(y):
+            return super().checked_training(X, y, reset=reset)
+        label_sets = checked_label_sets(y)
+        X = checked_examples(self, X, reset=reset)
+        check_consistent_length(X, label_sets.indicator)
+        return X, label_sets
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each example, the one with the largest score, or its labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or {ndarray, sparse matrix} of shape (n_samples, n_labels)
+            Classes. Where the machine was fitted to several labels, an indicator matrix of those whose scores are
+            positive: sparse if that of the fit was.
+        """
+        if not self.multilabel_:
+            return super().predict(X)
+        X, form = self.checked_queries(X), vars(self)["label_form_"]
+        step = max(1, _SCORES_AT_ONCE // len(self.classes_))
+        rule, threads = self.decision_rule, thread_count(self.n_jobs)
+        parts = [
+            indicator_of(rule.predict(self.model_, X[begin : begin + step], threads), form)
+            for begin in range(0, X.shape[0], step)
+        ]
+        return np.concatenate(parts) if form == "array" else sp.vstack(parts, format="csr")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polymargin.formulations.output_code import OutputCode
     from polymargin.formulations.pairs import Pairs
     from polymargin.formulations.primal_softmax import PrimalOutcome, PrimalSoftmax
-    from polymargin.formulations.training import TrainingSet, checked_weights, training_set
+    from polymargin.formulations.training import TrainingSet, checked_weights, label_training_set, training_set
 
 __getattr__, __dir__ = loaded_from(
     __name__,
@@ -51,6 +51,7 @@ __getattr__, __dir__ = loaded_from(
         "training": (
             "TrainingSet",
             "checked_weights",
+            "label_training_set",
             "training_set",
         ),
     },
@@ -77,5 +78,6 @@ __all__ = [
     "Solution",
     "TrainingSet",
     "checked_weights",
+    "label_training_set",
     "training_set",
 ]

@@ -113,7 +113,7 @@ def expansion(training: TrainingSet, kernel: Kernel, examples: Ints) -> dict[str
         "kernel": kernel,
         "support": support,
         "vectors": np.empty((0, 0)) if kernel.precomputed else rows_of(X, support),
-        "class_counts": np.bincount(training.class_of(examples), minlength=training.n_classes).astype(np.int32),
+        "class_counts": np.bincount(training.class_of(examples), minlength=training.n_groups).astype(np.int32),
         "n_features": X.shape[1],
     }
 
@@ -153,9 +153,9 @@ def refuse_inseparable(unbounded: bool, size: float = 1e4) -> None:
 def previous_examples(model: KernelModel, training: TrainingSet) -> Ints | None:
     """Return the core's numbers of the support vectors of an earlier model, -1 where one is gone; None if they do not
     fit."""
-    if model.layout.n_classes != training.n_classes:
+    if model.layout.n_classes != training.n_classes or len(model.class_counts) != training.n_groups:
         return None
     example = training.place_of(model.support)
-    owner = np.repeat(np.arange(training.n_classes), model.class_counts)
+    owner = np.repeat(np.arange(training.n_groups), model.class_counts)
     known = example >= 0
     return example if np.array_equal(training.class_of(example[known]), owner[known]) else None

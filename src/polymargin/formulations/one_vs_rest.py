@@ -23,11 +23,12 @@ from polymargin.formulations.linear import (
 )
 from polymargin.formulations.linear_interior import binary_cost, checked, solve_by_interior_point, with_interior_point
 from polymargin.formulations.linear_wide import WideRule, has_room, with_kernel_values
+from polymargin.formulations.several_labels import solve_labels, solve_labels_apart
 from polymargin.formulations.signed_joint import solve_signed
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import OneVsRest as OneVsRestLoss
-from polymargin.models import ClassLayout
+from polymargin.models import ClassLayout, LabelLayout
 from polymargin.support.numeric import Ints
 from polymargin.support.typing import Bias, BinarySolver
 
@@ -35,6 +36,8 @@ from polymargin.support.typing import Bias, BinarySolver
 @dataclass(frozen=True)
 class OneVsRest:
     """Hsu & Lin (1) for each class, which is positive, against all others; two classes need one problem, the second's.
+
+    Where examples have several labels there is a problem for each label, for two of them as well.
 
     Parameters
     ----------
@@ -54,6 +57,10 @@ class OneVsRest:
         """Return a score for each class, or one for two."""
         return ClassLayout(n_classes, self.n_problems(n_classes))
 
+    def label_layout(self, n_labels: int) -> LabelLayout:
+        """Return a score for each label, where examples may have several."""
+        return LabelLayout(n_labels, n_labels)
+
     def n_problems(self, n_classes: int) -> int:
         """Return the number of problems."""
         return 1 if n_classes == 2 else n_classes
@@ -70,11 +77,15 @@ class OneVsRest:
 
     def _solver(self, training: TrainingSet, kernel: Kernel, options: RunOptions | None = None) -> str:
         """Return the solver that the parameters mean; the memory it may take counts where options say so."""
-        hard, columns = bool(np.isinf(training.largest_cost_bound)), self.n_problems(training.n_classes)
+        hard, columns = bool(np.isinf(training.largest_cost_bound)), self._columns(training)
         by_kernel = WideRule().comes_first(training, columns, binary=True)
         by_kernel = by_kernel and (options is None or has_room(training, options))
         n = training.n_examples
         return chosen_solver(self.solver, kernel.kind, n, hard, always=self.bias != "free", by_kernel=by_kernel)
+
+    def _columns(self, training: TrainingSet) -> int:
+        """Return the number of problems on a training set."""
+        return self.n_problems(training.n_classes) if training.label_sets is None else training.n_classes
 
     def problems(self, class_starts: Ints) -> _core.BinaryProblems:
         """Return the problems of all classes."""
@@ -98,6 +109,8 @@ class OneVsRest:
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve all problems, side by side on one kernel, or on the examples themselves."""
         options, first = with_linear_rule(options, kernel), partial(self._solve, training, kernel)
+        if training.label_sets is not None:
+            return self._solve_labels(training, kernel, options)
         if self.solver != "auto" or kernel.kind != "linear":
             return first(options)
         by_kernel = self._solver(training, kernel, options) == "decomposition"
@@ -112,6 +125,18 @@ class OneVsRest:
             return checked(solution, task, training, options) if by_kernel and np.isfinite(cost.interior) else solution
 
         return with_interior_point(begin, partial(solve_by_interior_point, task, training, kernel), cost, options)
+
+    def _solve_labels(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve a problem for each label on one kernel, or one by one: as machines of two classes are."""
+        apart = partial(solve_labels_apart, training, kernel, solve_part=self.solve)
+        if self._solver(training, kernel, options) == SEQUENTIAL_DUAL:
+            return apart(options)
+        self._check_bias()
+        together = partial(solve_labels, training, kernel)
+        if self.solver != "auto" or kernel.kind != "linear":
+            return together(options)
+        cost = binary_cost(training, self._columns(training), by_kernel=True)
+        return with_interior_point(together, apart, cost, options)
 
     def _by_kernel(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve on kernel values, whatever the bias is."""
@@ -129,10 +154,14 @@ class OneVsRest:
         """Solve by the solver that the parameters mean."""
         if self._solver(training, kernel, options) == SEQUENTIAL_DUAL:
             return solve_linear(self._task(training), training, kernel, options)
+        self._check_bias()
+        layout = self.layout(training.n_classes)
+        return solve_binary(self.problems(training.class_starts), layout, training, kernel, options)
+
+    def _check_bias(self) -> None:
+        """Refuse what decompositions of binary machines cannot do."""
         if self.bias != "free":
             raise ValueError(
                 f"bias={self.bias!r} needs solver='sequential-dual', which needs kernel='linear' and a finite C; "
                 "otherwise binary machines have a free bias"
             )
-        layout = self.layout(training.n_classes)
-        return solve_binary(self.problems(training.class_starts), layout, training, kernel, options)

@@ -10,18 +10,23 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from polymargin.support.label_sets import LabelSets
 from polymargin.support.numeric import Floats, Ints, Matrix
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """The examples that take part, sorted by class: example ``g`` of the core is row ``order[g]`` of ``X``."""
+    """The examples that take part, sorted by class: example ``g`` of the core is row ``order[g]`` of ``X``.
+
+    Where examples have several labels they are one group, not classes, and sorted so that equal sets are neighbours.
+    """
 
     X: Matrix  # examples, or their kernel values
     order: Ints
     class_starts: Ints  # class c is [class_starts[c], class_starts[c + 1])
     cost_bounds: Floats  # C_i of each example, in this order
     weight: Floats  # the same without C: class weight times sample weight
+    label_sets: LabelSets | None = None  # of each example, in this order; None if each has one class
 
     @property
     def n_examples(self) -> int:
@@ -29,9 +34,14 @@ class TrainingSet:
         return len(self.order)
 
     @property
+    def n_groups(self) -> int:
+        """The number of groups that the examples are sorted into: the classes, or one where they have several."""
+        return len(self.class_starts) - 1
+
+    @property
     def n_classes(self) -> int:
         """The number of classes."""
-        return len(self.class_starts) - 1
+        return self.n_groups if self.label_sets is None else self.label_sets.n_labels
 
     @property
     def largest_cost_bound(self) -> float:
@@ -40,11 +50,11 @@ class TrainingSet:
 
     @property
     def labels(self) -> Ints:
-        """The class of each example, by its number."""
-        return np.repeat(np.arange(self.n_classes), np.diff(self.class_starts))
+        """The group of each example, its class, by its number."""
+        return np.repeat(np.arange(self.n_groups), np.diff(self.class_starts))
 
     def class_of(self, examples: Ints) -> Ints:
-        """Return the classes of some examples, by their numbers in the core."""
+        """Return the groups of some examples, by their numbers in the core."""
         return np.searchsorted(self.class_starts, examples, side="right") - 1
 
     def place_of(self, rows: Ints) -> Ints:
@@ -95,6 +105,40 @@ def training_set(
     starts = np.searchsorted(codes[order], np.arange(len(classes) + 1))
     weight = np.ascontiguousarray(total[order])
     return TrainingSet(X, order.astype(np.int64), starts.astype(np.int64), float(C) * weight, weight)
+
+
+def label_training_set(
+    X: Matrix, label_sets: LabelSets, *, C: float, class_weight: Any = None, sample_weight: Floats | None = None
+) -> TrainingSet:
+    """Return examples with several labels in the order of the core, with ``C_i = C * sample_weight``.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+        Examples, or their kernel values.
+    label_sets : LabelSets
+        Their labels.
+    C : float
+        The cost.
+    class_weight : None
+        Nothing else has a meaning: an example has no one class.
+    sample_weight : array of shape (n_samples,), optional
+        Factors for each example, none of them negative; those with 0 take no part.
+
+    Returns
+    -------
+    TrainingSet
+        What takes part.
+    """
+    if class_weight is not None:
+        raise ValueError(
+            f"class_weight={class_weight!r} has no meaning where an example may have several labels: use sample_weight"
+        )
+    weight = np.ones(len(label_sets)) if sample_weight is None else sample_weight
+    order = label_sets.sorted()
+    order = order[weight[order] > 0].astype(np.int64)
+    own, starts = np.ascontiguousarray(weight[order]), np.array([0, len(order)], dtype=np.int64)
+    return TrainingSet(X, order, starts, float(C) * own, own, label_sets.of(order))
 
 
 def _small(codes: Ints, n_classes: int) -> NDArray[Any]:

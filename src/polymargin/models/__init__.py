@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from polymargin.models.layout import (
         ClassLayout,
         CodeLayout,
+        LabelLayout,
         PairLayout,
         ScoreLayout,
         all_pairs,
@@ -27,6 +28,7 @@ __getattr__, __dir__ = loaded_from(
         "layout": (
             "ClassLayout",
             "CodeLayout",
+            "LabelLayout",
             "PairLayout",
             "ScoreLayout",
             "all_pairs",
@@ -41,6 +43,7 @@ __all__ = [
     "ClassLayout",
     "CodeLayout",
     "KernelModel",
+    "LabelLayout",
     "LinearModel",
     "Outcome",
     "PairLayout",

@@ -40,8 +40,8 @@ class KernelModel(Value):
         precomputed kernel.
     vectors : {array, CSR matrix} of shape (n_vectors, n_features)
         The support vectors; empty for a precomputed kernel.
-    class_counts : array of shape (n_classes,)
-        How many support vectors each class has.
+    class_counts : array of shape (layout.n_groups,)
+        How many support vectors each class has; where examples have several labels, how many there are.
     coefficients : array of shape (layout.height, n_vectors)
         Their coefficients.
     intercept : array of shape (layout.n_intercepts,)
@@ -59,7 +59,7 @@ class KernelModel(Value):
     kernel: Kernel = declare("_kernel", "kernel")
     support: Ints = declare("support_", "count", ("vectors",))
     vectors: Matrix = declare("support_vectors_", "data", ("vectors held", "features held"), sparse=True)
-    class_counts: Counts = declare("n_support_", "count", ("classes",))
+    class_counts: Counts = declare("n_support_", "count", ("groups",))
     coefficients: Any = declare("dual_coef_", "real", ("rows", "vectors"))
     intercept: Floats = declare("intercept_", "real", ("intercepts",))
     class_order: Ints | None = declare("_tie_order", "count", ("classes",), below="classes", optional=True)
@@ -74,6 +74,7 @@ class KernelModel(Value):
         n_vectors = np.size(self.support)
         return {
             "classes": self.layout.n_classes,
+            "groups": self.layout.n_groups,
             "rows": self.layout.height,
             "scores": self.layout.n_scores,
             "intercepts": self.layout.n_intercepts,

@@ -32,6 +32,10 @@ class ScoreLayout(Protocol):
         """The number of classes."""
 
     @property
+    def n_groups(self) -> int:
+        """The number of groups that support vectors are sorted into: the classes, or one where they have several."""
+
+    @property
     def n_scores(self) -> int:
         """The number of scores of a row."""
 
@@ -66,6 +70,11 @@ class ClassLayout:
 
     n_classes: int
     n_scores: int
+
+    @property
+    def n_groups(self) -> int:
+        """The number of classes."""
+        return self.n_classes
 
     @property
     def height(self) -> int:
@@ -109,6 +118,21 @@ class ClassLayout:
         return np.arange(n_vectors), np.full(n_vectors, score)
 
 
+@dataclass(frozen=True)
+class LabelLayout(ClassLayout):
+    """A score for each label, each made of all support vectors, which are one group: they may have several labels."""
+
+    @property
+    def n_groups(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def opposite(self) -> bool:
+        """Two labels have nothing to do with each other."""
+        return False
+
+
 @dataclass(frozen=True, eq=False)
 class PairLayout:
     """A score for each of some pairs of classes, made of the support vectors of the two.
@@ -136,6 +160,11 @@ class PairLayout:
     def n_classes(self) -> int:
         """The number of classes."""
         return len(self.of_class)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of classes."""
+        return self.n_classes
 
     @property
     def n_scores(self) -> int:
@@ -198,6 +227,11 @@ class CodeLayout:
     def n_classes(self) -> int:
         """The number of classes."""
         return len(self.code)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of classes."""
+        return self.n_classes
 
     @property
     def n_scores(self) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +28,6 @@ from polymargin.selection.scoreboard import Scoreboard
 from polymargin.support.numeric import Ints, Matrix
 from polymargin.support.threads import thread_count
 
-_TURN = 0.1  # seconds
 # Kernel values times costs from which on threads pay for themselves: searches of 5 x 5 on 178, 214 and 251 rows took 9,
 # 21 and 44 ms with one and 16, 25 and 46 with two; on 1,484 rows 295 and 198.
 _WORTH_THREADS = 1 << 19
@@ -263,40 +260,3 @@ def _rule(machine: Any, decision: str | None, n_classes: int) -> DecisionRule:
         return PAIR_DECISIONS[decision or machine.decision](all_pairs(n_classes), None, None)
     rule: DecisionRule = machine.decision_rule
     return rule
-
-
-def one_after_the_other(work: Callable[[Any], None], items: list[Any]) -> None:
-    """Call ``work`` for every item."""
-    for item in items:
-        work(item)
-
-
-@contextmanager
-def in_threads(count: int, stop: threading.Event) -> Iterator[Callable[[Callable[[Any], None], list[Any]], None]]:
-    """Yield ``each(work, items)``, which calls ``work`` for every item, in threads if there are several.
-
-    When something goes wrong, Ctrl-C included, ``stop`` tells the work that is under way.
-    """
-    if count == 1:
-        yield one_after_the_other
-        return
-
-    def guarded(work: Callable[[Any], None], item: Any) -> None:
-        if not stop.is_set():
-            work(item)
-
-    with ThreadPoolExecutor(count) as pool:
-
-        def each(work: Callable[[Any], None], items: list[Any]) -> None:
-            try:
-                waiting = {pool.submit(guarded, work, item) for item in items}
-                while waiting:
-                    # In turns: a signal that another thread gets is seen by this one only when it wakes.
-                    done, waiting = wait(waiting, timeout=_TURN, return_when=FIRST_EXCEPTION)
-                    for future in done:
-                        future.result()
-            except BaseException:
-                stop.set()
-                raise
-
-        yield each

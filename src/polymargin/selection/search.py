@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from polymargin.kernels import Kernel, SharedKernel
-from polymargin.selection.evaluation import Evaluation, Fold, Machines, in_threads
+from polymargin.selection.evaluation import Evaluation, Fold, Machines
 from polymargin.selection.kernel_matrices import held_out_values, pattern_of_ones
 from polymargin.selection.plan import KernelGroup, Plan, Series, plan
 from polymargin.selection.preparation import KernelUse, Prepared, kernel_of, prepared_folds
@@ -31,8 +31,9 @@ from polymargin.selection.scoreboard import Scoreboard
 from polymargin.support.blocks import slices
 from polymargin.support.callbacks import SearchTasks, with_callbacks
 from polymargin.support.examples import Matrix, checked_examples
+from polymargin.support.label_sets import holds_label_sets
 from polymargin.support.progress import count_bar
-from polymargin.support.threads import one_blas_thread, thread_count
+from polymargin.support.threads import in_threads, one_blas_thread, thread_count
 
 if TYPE_CHECKING:
     from polymargin.support.typing import GridSearchCV
@@ -186,6 +187,8 @@ class KernelSearchCV(GridSearchCV):
         candidates = list(ParameterGrid(self.param_grid))
         _check_names(self.estimator, candidates)
         shared = plan(self.estimator, candidates)
+        if shared.unshared is None and holds_label_sets(y):
+            shared = Plan(unshared="examples have several labels")
         if shared.unshared is None:
             prepared = self._prepared(shared, X, y, params)
             if prepared.matrices_at_once > 0:

@@ -18,7 +18,7 @@ from polymargin import _core
 from polymargin.decision import pair_index, pair_list
 from polymargin.decision.coupling import LEAST
 from polymargin.decision.voting import for_first_at_zero
-from polymargin.estimators import OneVsOneSVC, OutputCodeSVC, SoftmaxSVC, UncertaintySVC
+from polymargin.estimators import OneVsOneSVC, OneVsRestSVC, OutputCodeSVC, SoftmaxSVC, UncertaintySVC
 from polymargin.estimators.base import MulticlassSVC
 from polymargin.kernels import KERNELS, KernelEntry
 from polymargin.models import KernelModel
@@ -100,6 +100,8 @@ def refuse_what_has_no_graph(machine: Any) -> None:
             f"there is no ONNX graph of the kernel {kernel.kind!r}: fit with another, or with "
             "kernel='precomputed' on the kernel values"
         )
+    if isinstance(machine, OneVsRestSVC) and machine.multilabel_:
+        raise ValueError("there is no ONNX graph of several labels: export a machine for each label")
     if isinstance(machine, OneVsOneSVC) and machine.decision not in _DECISIONS:
         raise ValueError(f"there is no ONNX graph of decision={machine.decision!r}: call set_params(decision='votes')")
     if isinstance(machine, OutputCodeSVC) and machine.decoding == "probability":

@@ -25,12 +25,13 @@ from polymargin.decision.code_book import code_defect
 from polymargin.decision.nearest_column import pairs_defect
 from polymargin.estimators.base import OWN_ATTRIBUTES
 from polymargin.estimators.declaration import FITTED_PARTS
-from polymargin.formulations import ChosenPairs, OutputCode
+from polymargin.formulations import ChosenPairs, OneVsRest, OutputCode
 from polymargin.kernels import Kernel
 from polymargin.models import ClassLayout, KernelModel, LinearModel, ScoreLayout
 from polymargin.models.declared import Declared, attributes, declarations, declared_fields, defects
 from polymargin.storage._values import decoded, encoded, from_json, to_json
 from polymargin.storage.files import PathLike, read_whole, replace_whole
+from polymargin.support.label_sets import FORMATS
 
 FORMAT_VERSION = 2  # 1 had an intercept for each of two classes
 MACHINES = {name: getattr(estimators, name) for name in estimators.__all__}  # what a file can name
@@ -362,8 +363,12 @@ def _layout(machine: Any, state: Mapping[str, Any]) -> ScoreLayout:
                 _refuse("tensor or value", name, defect)
             chosen: ScoreLayout = machine.formulation.layout(n_classes, state[name])
             return chosen
-    layout: ScoreLayout = formulation.layout(n_classes)
-    return layout
+    if "label_form_" not in state:
+        layout: ScoreLayout = formulation.layout(n_classes)
+        return layout
+    if not isinstance(formulation, OneVsRest) or state["label_form_"] not in FORMATS:
+        _refuse("value", "label_form_", f"must be one of {FORMATS}, of a machine that takes several labels")
+    return formulation.label_layout(n_classes)
 
 
 def _refuse_defects(declared: Mapping[str, Declared], state: Mapping[str, Any]) -> None:

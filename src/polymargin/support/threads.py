@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
 import joblib
 from threadpoolctl import ThreadpoolController
+
+_TURN = 0.1  # seconds
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -28,6 +30,43 @@ def for_each(work: Callable[[Any], None], items: Iterable[Any], threads: int) ->
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, items):
             pass
+
+
+def one_after_the_other(work: Callable[[Any], None], items: list[Any]) -> None:
+    """Call ``work`` for every item."""
+    for item in items:
+        work(item)
+
+
+@contextmanager
+def in_threads(count: int, stop: threading.Event) -> Iterator[Callable[[Callable[[Any], None], list[Any]], None]]:
+    """Yield ``each(work, items)``, which calls ``work`` for every item, in threads if there are several.
+
+    When something goes wrong, Ctrl-C included, ``stop`` tells the work that is under way.
+    """
+    if count == 1:
+        yield one_after_the_other
+        return
+
+    def guarded(work: Callable[[Any], None], item: Any) -> None:
+        if not stop.is_set():
+            work(item)
+
+    with ThreadPoolExecutor(count) as pool:
+
+        def each(work: Callable[[Any], None], items: list[Any]) -> None:
+            try:
+                waiting = {pool.submit(guarded, work, item) for item in items}
+                while waiting:
+                    # In turns: a signal that another thread gets is seen by this one only when it wakes.
+                    done, waiting = wait(waiting, timeout=_TURN, return_when=FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
+            except BaseException:
+                stop.set()
+                raise
+
+        yield each
 
 
 class _OneBlasThread:
