@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -279,7 +279,7 @@ class Experiment:
         for contestant in group:
             with recorded_warnings() as own:
                 try:
-                    result = self._measured(contestant, search, seconds, of_search + own)
+                    result = self._measured(contestant, search, watch, seconds, of_search + own)
                 except Exception as error:
                     result = _failed(contestant, "failed", error)
             found[contestant.name] = result
@@ -298,7 +298,7 @@ class Experiment:
         return search.fit(self.X, self.y)
 
     def _measured(
-        self, contestant: Contestant, search: KernelSearchCV, seconds: float, notes: list[str]
+        self, contestant: Contestant, search: KernelSearchCV, watch: Watch, seconds: float, notes: list[str]
     ) -> MachineResult:
         metric = contestant.decision or "rate"
         means = search.cv_results_[f"mean_test_{metric}"]
@@ -313,10 +313,15 @@ class Experiment:
         if "n_jobs" in contestant.machine.get_params(deep=False) and contestant.machine.n_jobs is None:
             estimator.set_params(**{f"{contestant.prefix}n_jobs": self.n_jobs})
         chosen = Contestant(contestant.name, estimator)
-        train_seconds = self._fitted(chosen)
+        watch.chosen(best)
+        with _timed(watch.fitted_again):
+            train_seconds = self._fitted(chosen)
         machine = chosen.machine
         parameters = candidates[best]["parameters"]
-        measured = self._on_test(contestant.name, estimator) if self.test is not None else self._on_folds(estimator)
+        if self.test is None:
+            measured = self._on_folds(estimator, watch.fitted_again)
+        else:
+            measured = self._on_test(contestant.name, estimator)
         result = MachineResult(
             contestant.name,
             _described(contestant.machine),
@@ -358,12 +363,13 @@ class Experiment:
             "confusion": self._confusion(y, predicted),
         }
 
-    def _on_folds(self, estimator: Any) -> dict[str, Any]:
+    def _on_folds(self, estimator: Any, done: Callable[[float], None]) -> dict[str, Any]:
         """Measure the chosen parameters on every fold; the time is that of predicting all the parts held out."""
         rates, seconds, confusion = [], 0.0, np.zeros((len(self._classes()),) * 2, dtype=np.int64)
         for train, held in self.splits:
-            fitted = clone(estimator).fit(self.X[train], self.y[train])
-            predicted, duration = shortest(partial(fitted.predict, self.X[held]))
+            with _timed(done):
+                fitted = clone(estimator).fit(self.X[train], self.y[train])
+                predicted, duration = shortest(partial(fitted.predict, self.X[held]))
             rates.append(rate(predicted, self.y[held]))
             seconds += duration
             confusion += np.array(self._confusion(self.y[held], predicted))
@@ -402,6 +408,14 @@ class WatchedSearch(KernelSearchCV):
             for series in use.group.series:
                 for candidate in series.candidates:
                     self.watch.repeated(candidate, len(use.folds))
+
+
+@contextmanager
+def _timed(done: Callable[[float], None]) -> Iterator[None]:
+    """Tell how many seconds something took."""
+    started = time.perf_counter()
+    yield
+    done(time.perf_counter() - started)
 
 
 def shortest(run: Callable[[], Any]) -> tuple[Any, float]:

@@ -18,11 +18,13 @@ class TimeLimitError(Exception):
 
 @dataclass(frozen=True)
 class Watch:
-    """Who hears of the fits of a search."""
+    """Who hears of the fits of a search, and of those after it."""
 
     counted: Callable[[int], None]  # of so many more
     evaluated: Callable[[int, float], None]  # of a candidate and its seconds, when a fit of it is done
     repeated: Callable[[int, int], None]  # of a candidate, so many fits of which will be those of another one
+    chosen: Callable[[int], None]  # of the candidate that is fitted again when the search is over
+    fitted_again: Callable[[float], None]  # of the seconds of a fit of it, and of all that belongs to it
 
 
 def limited(watch: Watch, time_limit: float | None) -> Watch:
@@ -57,7 +59,8 @@ class Progress:
         counted = (lambda count: None) if self.begin is None else self.begin(number, title)
         self.remaining.begin(number)
         remaining = self.remaining
-        yield Watch(counted, partial(remaining.fitted, number), partial(remaining.foresee, number))
+        told = (remaining.fitted, remaining.foresee, remaining.choose, remaining.fitted_again)
+        yield Watch(counted, *(partial(each, number) for each in told))
         self.remaining.end(number)
 
 

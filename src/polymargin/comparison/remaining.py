@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.support.numeric import Floats
+from polymargin.support.numeric import Floats, Ints
+
+_FAR = 1e-3  # weight of candidates that are not alike at all
 
 Parameters = Mapping[str, Any]
 
@@ -21,6 +23,8 @@ class RemainingSettings:
     """Chosen on recorded runs over glass and wine with all machines: ``tests/comparison/test_remaining.py``."""
 
     ridge: float = 1.0  # holds slopes of the model near zero until fits say otherwise
+    reach: float = 0.4  # in ranks from -1 to 1: how far what a fit took says more of others than the slopes do
+    noise: float = 0.1  # variance of the logarithm of what a fit takes
     caution: float = 8.0  # as if so many searches had taken what their probes made one expect
     smoothing: float = 0.02  # of the estimated time: how long an old estimate counts beside the new one
 
@@ -30,41 +34,50 @@ class CostModel:
     """Seconds of a fit by its parameters.
 
     The logarithm is a polynomial of second degree in the rank of each parameter among its values, without mixed terms,
-    fitted by ridge regression to the means of the candidates that were seen. Large costs take longer, and widths in the
-    middle or at one end, each machine in its own way. A factor brings the sum over what was seen to the truth. Single
-    fits, which share nothing with others, are all longer by another factor.
+    and what is left of it is like that of candidates whose ranks are near: a Gaussian process, of which the mean is
+    taken given the means of the candidates that were seen. Large costs take longer, and widths in the middle or at one
+    end, each machine in its own way. A factor brings the sum over what was seen to the truth. Single fits, which share
+    nothing with others, are all longer by another factor.
     """
 
     candidates: Sequence[Parameters]
     ridge: float
+    reach: float = 0.4
+    noise: float = 0.1
     sums: Floats = field(init=False)  # of the seconds of fits, and of those that share nothing
     counts: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         self.sums, self.counts = np.zeros((2, len(self.candidates))), np.zeros((2, len(self.candidates)))
         self._features = _features(self.candidates)
+        ranks = self._features[:, ::2]
+        self._alike = np.exp(-((ranks[:, None] - ranks) ** 2).sum(axis=2) / (2 * self.reach**2))
 
     def see(self, candidate: int, seconds: float, alone: bool = False) -> None:
         """Learn what a fit took."""
         self.sums[int(alone), candidate] += max(seconds, 1e-9)
         self.counts[int(alone), candidate] += 1
 
-    def seconds(self) -> Floats:
-        """Return what a fit of each candidate takes: its own mean where it was seen."""
-        alone, candidate = np.nonzero(self.counts)
-        means = self.sums[alone, candidate] / self.counts[alone, candidate]
-        F, log = np.column_stack([self._features[candidate], alone]), np.log(means)
+    def seconds(self, alone: bool = False) -> Floats:
+        """Return what a fit of each candidate takes, also if it shares nothing: its own mean where it was seen."""
+        kind, candidate = np.nonzero(self.counts)
+        means = self.sums[kind, candidate] / self.counts[kind, candidate]
+        wanted = kind.max() if alone else kind.min()
+        F, log = np.column_stack([self._features[candidate], 10.0 * kind]), np.log(means)
+        all_ = np.column_stack([self._features, np.full(len(self.candidates), 10.0 * wanted)])
         centre, level = F.mean(axis=0), log.mean()
-        penalty = np.full(F.shape[1], float(self.ridge))
-        penalty[-1] *= 0.01
-        G = F - centre
-        slopes = np.linalg.solve(G.T @ G + np.diag(penalty), G.T @ (log - level))
-        all_ = np.column_stack([self._features, np.full(len(self._features), alone.min())])
-        found = np.exp(np.clip((all_ - centre) @ slopes, -10.0, 10.0))
-        seen = alone == alone.min()
+        trend, near = (all_ - centre) @ (F - centre).T / self.ridge, self._alike[:, candidate]
+        own = (F - centre) @ (F - centre).T / self.ridge + near[candidate] + self.noise * np.eye(len(F))
+        found = np.exp(np.clip((trend + near) @ np.linalg.solve(own, log - level), -10.0, 10.0))
+        seen = kind == wanted
         found *= means[seen].sum() / found[candidate[seen]].sum()
         found[candidate[seen]] = means[seen]
         return found
+
+    def near(self, known: Ints, values: Floats) -> Floats:
+        """Return for each candidate the mean of known values, which counts those of like parameters most; 1 of none."""
+        weights = self._alike[:, known] + _FAR
+        return np.ones(len(self.candidates)) if len(known) == 0 else (weights @ values) / weights.sum(axis=1)
 
 
 def _features(candidates: Sequence[Parameters]) -> Floats:
@@ -96,12 +109,13 @@ class SearchWork:
         self.free: Floats = np.zeros(len(candidates))  # of these, those that will probably take no time
         self.surprising: NDArray[np.bool_] = np.zeros(len(candidates), dtype=bool)  # took none, and nobody had said so
         self.afterwards = afterwards  # fits of the best candidate when the search is over
+        self.best: int | None = None  # which is known then
         self.limit: float = float("inf") if limit is None else limit  # seconds that the search may take
-        self.model: CostModel = CostModel(candidates, settings.ridge)
+        self.model: CostModel = CostModel(candidates, settings.ridge, settings.reach, settings.noise)
         self.began: float | None = None
         self.last: float = 0.0  # when the last fit ended
         self.longest: float = 0.0  # time between two ends
-        self.predicted: float | None = None  # by the probes alone, when it began
+        self.predicted: float | None = None  # by the probes alone, before the first fit
         self.ended = False
 
     @property
@@ -111,29 +125,37 @@ class SearchWork:
 
     @property
     def work(self) -> float:
-        """The seconds of the fits that are left, by one thread."""
+        """The seconds of the fits of the search that are left, by one thread."""
         seconds = self.model.seconds()
         seen = self.model.counts[0] > 0
-        # What is not known yet will be no other than what is.
-        known = int(np.sum(seen | self.surprising))
-        share = np.where(seen | (known == 0), 1.0, np.sum(seen) / max(1, known))
-        return float((np.maximum(self.left - self.free, 0.0) * share) @ seconds + self.afterwards * seconds.mean())
+        # What is not known yet will be no other than what is, above all what is next to it.
+        known = np.flatnonzero(seen | self.surprising)
+        share = np.where(seen, 1.0, self.model.near(known, seen[known].astype(float)))
+        return float((np.maximum(self.left - self.free, 0.0) * share) @ seconds)
+
+    @property
+    def work_afterwards(self) -> float:
+        """The seconds of the fits after the search: one at a time, and they share nothing."""
+        seconds = self.model.seconds(alone=True)
+        return float(self.afterwards * (seconds.mean() if self.best is None else seconds[self.best]))
 
     def seconds_left(self, now: float, expected: float) -> float:
         """Return the seconds that are left; ``expected`` are those of the whole search, from what the probes say."""
-        if self.began is None:
-            return min(expected, self.limit)
-        left = self._left(now, expected)
-        return min(left, max(0.0, self.limit - (now - self.began)))
+        if self.best is not None:
+            return self._left(now, expected)
+        passed = 0.0 if self.began is None else now - self.began
+        left = expected if self.began is None else self._left(now, expected)
+        return min(left, max(0.0, self.limit - passed) + self.work_afterwards)
 
     def _left(self, now: float, expected: float) -> float:
         assert self.began is not None
         done = float(self.model.sums[0].sum())
-        if done == 0.0:
+        if done == 0.0 and self.best is None:
             passed = now - self.began
             return max(expected - passed, passed)
-        rate = (self.last - self.began) / done  # of the clock, for each second of work
-        left = rate * self.work
+        left = self.work_afterwards
+        if self.best is None:
+            left += (self.last - self.began) / done * self.work  # seconds of the clock for each one of work
         waited, usual = now - self.last, min(self.longest, left)
         return max(left - min(waited, usual), 0.0) + max(0.0, waited - usual)
 
@@ -175,19 +197,25 @@ class Remaining:
         """Begin a search."""
         search = self._searches[number]
         with self._lock:
-            search.predicted = search.work / self._threads if search.knows else None
             search.began = search.last = self._clock()
+            search.free[:] = 0.0  # it will say itself what will take no time
 
     def foresee(self, number: int, candidate: int, fits: int) -> None:
         """Learn that so many fits of a candidate will probably be those of another one."""
+        own = self._searches[number]
         with self._lock:
-            self._searches[number].free[candidate] += fits
+            own.free[candidate] += fits
+            for search in self._searches[number + 1 :]:  # the kernels of the others are the same
+                if search.candidates == own.candidates:
+                    search.free[candidate] = own.free[candidate]
 
     def fitted(self, number: int, candidate: int, seconds: float) -> None:
         """Learn that a fit of a candidate is done, and what it took."""
         search = self._searches[number]
         with self._lock:
             now = self._clock()
+            if search.predicted is None and search.knows:
+                search.predicted = self._expected(search)
             search.longest = max(search.longest, now - search.last)
             search.last = now
             search.left[candidate] -= 1
@@ -198,6 +226,22 @@ class Remaining:
             else:  # the same on other folds, probably
                 search.surprising[candidate] = True
                 search.free[candidate] = search.left[candidate]
+
+    def choose(self, number: int, candidate: int) -> None:
+        """Learn which candidate is fitted from now on, after a search."""
+        search = self._searches[number]
+        with self._lock:
+            search.best, search.last, search.longest = candidate, self._clock(), 0.0
+
+    def fitted_again(self, number: int, seconds: float) -> None:
+        """Learn that a fit of the best candidate is done, and what it took with all that belongs to it."""
+        search = self._searches[number]
+        with self._lock:
+            assert search.best is not None
+            now = self._clock()
+            search.longest, search.last = max(search.longest, now - search.last), now
+            search.afterwards = max(0, search.afterwards - 1)
+            search.model.see(search.best, seconds, alone=True)
 
     def end(self, number: int) -> None:
         """End a search with all that comes after it."""
@@ -225,8 +269,11 @@ class Remaining:
         open_ = [search for search in self._searches if not search.ended]
         if not all(search.knows for search in open_):
             return None
-        share = self._saved() / self._threads
-        return sum(search.seconds_left(now, share * search.work) for search in open_)
+        saved = self._saved()
+        return sum(search.seconds_left(now, saved * self._expected(search)) for search in open_)
+
+    def _expected(self, search: SearchWork) -> float:
+        return search.work / self._threads + search.work_afterwards
 
     def _saved(self) -> float:
         """Return what searches took in the mean, of what the probes, which share nothing, made one expect."""
