@@ -8,6 +8,7 @@ namespace polymargin {
 namespace {
 
 static_assert(MulticlassLoss<AbsoluteSum> && MulticlassLoss<AbsoluteMaximum>);
+static_assert(AbsoluteLimitedLoss<AbsoluteSum> && AbsoluteLimitedLoss<AbsoluteMaximum>);
 static_assert(!SeparableLoss<AbsoluteSum> && !LimitedLoss<AbsoluteSum>);
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -67,6 +67,9 @@ class AbsoluteSum {
                             std::span<double> beta) const {
         return absolute_box_step(gradient, curvature, example.label, limits(example), beta);
     }
+    [[nodiscard]] RowLimits row_limits(double cost_bound) const {
+        return {.largest = times(others_, cost_bound), .own = times(own_, cost_bound)};
+    }
     void make_feasible(const Example& example, std::span<double> beta) const;
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;
     [[nodiscard]] std::vector<Direction> directions(std::span<const double> beta, const Example& example) const;
@@ -115,6 +118,9 @@ class AbsoluteMaximum {
     [[nodiscard]] bool step(std::span<const double> gradient, double curvature, const Example& example,
                             std::span<double> beta) const {
         return absolute_sum_step(gradient, curvature, example.label, own_, example.cost_bound, beta);
+    }
+    [[nodiscard]] RowLimits row_limits(double cost_bound) const {
+        return {.most = cost_bound, .own = own_ ? std::numeric_limits<double>::infinity() : 0.0};
     }
     void make_feasible(const Example& example, std::span<double> beta) const;
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;

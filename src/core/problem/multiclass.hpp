@@ -213,12 +213,20 @@ struct MulticlassObjectives {
 struct RowLimits {
     double largest = std::numeric_limits<double>::infinity();  ///< of each a_m
     double most = std::numeric_limits<double>::infinity();     ///< of their sum
+    double own = 0.0;                                          ///< of a_y, which absolute margins alone have
 };
 
 /// Losses whose feasible rows are those of such limits: `a = -B` of the wrong classes within them, and `B_y = sum a`.
 template <class Loss>
 concept LimitedLoss =
     RowLoss<Loss> && Loss::kRowsSumToZero && !Loss::kConjugate && requires(const Loss& loss, double c) {
+        { loss.row_limits(c) } -> std::same_as<RowLimits>;
+    };
+
+/// The same of absolute margins: `a = |B|`, and a_y within a limit of its own.
+template <class Loss>
+concept AbsoluteLimitedLoss =
+    RowLoss<Loss> && kScoresSumToZero<Loss> && !Loss::kConjugate && requires(const Loss& loss, double c) {
         { loss.row_limits(c) } -> std::same_as<RowLimits>;
     };
 

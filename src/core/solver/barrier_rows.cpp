@@ -20,10 +20,12 @@ double central_coefficient(double slope, double mu, double largest) {
 
 }  // namespace
 
-BarrierRows::BarrierRows(std::span<const Index> labels, std::vector<RowLimits> limits, Plane slopes, ThreadPool& pool)
+BarrierRows::BarrierRows(std::span<const Index> labels, std::vector<RowLimits> limits, Plane slopes, bool absolute,
+                         ThreadPool& pool)
     : labels_(labels),
       limits_(std::move(limits)),
       slopes_(std::move(slopes)),
+      absolute_(absolute),
       pool_(pool),
       classes_(slopes_.classes()),
       open_(labels.size()),
@@ -43,26 +45,28 @@ BarrierRows::BarrierRows(std::span<const Index> labels, std::vector<RowLimits> l
       dsum_(size()),
       du_(slack_.size()) {
     for (Index i = 0; i < size(); ++i) {
-        open_[i] = limits_[i].largest > 0.0 && limits_[i].most > 0.0;
-        if (open_[i]) products_ += static_cast<double>((classes_ - 1) * (1 + each_) + together_);
+        const auto [largest, most, own] = limits_[i];
+        open_[i] = std::max(largest, own) > 0.0 && most > 0.0;
+        const Index variables = (largest > 0.0 ? classes_ - 1 : 0) + (own > 0.0 ? 1 : 0);
+        if (open_[i]) products_ += static_cast<double>(variables * (1 + each_) + together_);
     }
 }
 
 /// With a limit of the sum, its multiplier is where the row uses it up but for mu / u: the sum falls as u grows.
 void BarrierRows::centre_row(Index i, const Plane& scores, double mu) {
-    const auto [largest, most] = limits_[i];
+    const double most = limits_[i].most;
     double least = kInfinity;
     std::vector<double> slope(classes_);
     for (Index m = 0; m < classes_; ++m) {
         slope[m] = on(m, i) ? gradient(scores.view(), {}, m, i) : kInfinity;
         least = std::min(least, slope[m]);
     }
-    double low = std::isinf(largest) ? std::max(0.0, -least) : 0.0;
-    double high = low + mu * static_cast<double>(classes_) / (together_ ? most : 1.0);
+    double low = each_ ? 0.0 : std::max(0.0, -least);
+    double high = low + mu * static_cast<double>(classes_ + absolute_) / (together_ ? most : 1.0);
     const auto used = [&](double u) {
         double sum = 0.0;
         for (Index m = 0; m < classes_; ++m) {
-            if (on(m, i)) sum += central_coefficient(slope[m] + u, mu, largest);
+            if (on(m, i)) sum += central_coefficient(slope[m] + u, mu, limit(m, i));
         }
         return sum;
     };
@@ -73,10 +77,10 @@ void BarrierRows::centre_row(Index i, const Plane& scores, double mu) {
     const double u = together_ ? high : 0.0;
     for (Index m = 0; m < classes_; ++m) {
         if (!on(m, i)) continue;
-        const double a = a_.at(m, i) = central_coefficient(slope[m] + u, mu, largest);
+        const double a = a_.at(m, i) = central_coefficient(slope[m] + u, mu, limit(m, i));
         z_.at(m, i) = mu / a;
         if (!each_) continue;
-        above_.at(m, i) = largest - a;
+        above_.at(m, i) = limit(m, i) - a;
         w_.at(m, i) = mu / above_.at(m, i);
     }
     if (together_) slack_[i] = mu / (u_[i] = u);
@@ -122,25 +126,52 @@ void BarrierRows::linearise(Plane& diagonal, Plane& weights) {
                 const double theta = z_.at(m, i) / a_.at(m, i) + (each_ ? w_.at(m, i) / above_.at(m, i) : 0.0);
                 sum += weights.at(m, i) = inverse_.at(m, i) = 1.0 / theta;
             }
-            weights.at(labels_[i], i) = together_ ? slack_[i] / u_[i] : kInfinity;
+            double& own = weights.at(labels_[i], i);
+            if (!absolute_) own = together_ ? slack_[i] / u_[i] : kInfinity;
+            if (absolute_ && together_) own = 0.0;
             if (together_) damping_[i] = slack_[i] / u_[i] + sum;
-            for (Index m = 0; m < classes_; ++m) {
-                const double own = m == labels_[i] ? sum : inverse_.at(m, i);
-                diagonal.at(m, i) = own - (together_ ? own * own / damping_[i] : 0.0);
-            }
+            put_diagonal(i, sum, diagonal);
         }
     });
 }
 
-double BarrierRows::response(Index i, const Step& step, std::span<double> da) const {
+std::vector<double> BarrierRows::spare() const {
+    std::vector<double> spare(slack_.size(), kInfinity);
+    for (std::size_t i = 0; i < spare.size(); ++i) {
+        if (open_[i]) spare[i] = slack_[i] / u_[i];
+    }
+    return spare;
+}
+
+/// `sum` is that of the row of Theta's first part, inverted.
+void BarrierRows::put_diagonal(Index i, double sum, Plane& diagonal) const {
     const Index y = labels_[i];
+    if (!absolute_) {
+        for (Index m = 0; m < classes_; ++m) {
+            const double own = m == y ? sum : inverse_.at(m, i);
+            diagonal.at(m, i) = own - (together_ ? own * own / damping_[i] : 0.0);
+        }
+        return;
+    }
+    // Of N = D - D sigma sigma'D / damping: N_mm - 2/k (N 1)_m + 1/k^2 1'N 1.
+    const auto k = static_cast<double>(classes_);
+    const double balance = 2.0 * inverse_.at(y, i) - sum, share = together_ ? 1.0 / damping_[i] : 0.0;
+    for (Index m = 0; m < classes_; ++m) {
+        const double d = inverse_.at(m, i), other = m == y ? share * balance : -share * balance;
+        diagonal.at(m, i) =
+            d - share * d * d - 2.0 / k * d * (1.0 - other) + (sum - share * balance * balance) / (k * k);
+    }
+}
+
+double BarrierRows::response(Index i, const Step& step, std::span<double> da) const {
     double together = 0.0, sum = 0.0;
     if (together_) together = (step.mu + (step.correct ? dsum_[i] * du_[i] : 0.0)) / slack_[i];
     for (Index m = 0; m < classes_; ++m) {
         da[m] = 0.0;
         if (!on(m, i)) continue;
         double c = (step.mu - (step.correct ? da_.at(m, i) * dz_.at(m, i) : 0.0)) / a_.at(m, i) - together -
-                   gradient(step.scores, step.shift, m, i) - (step.change.at(y, i) - step.change.at(m, i));
+                   gradient(step.scores, step.shift, m, i) -
+                   margin([&](Index c) { return step.change.at(c, i); }, m, i);
         if (each_) c -= (step.mu + (step.correct ? da_.at(m, i) * dw_.at(m, i) : 0.0)) / above_.at(m, i);
         sum += da[m] = c * inverse_.at(m, i);
     }
@@ -157,38 +188,77 @@ void BarrierRows::respond(const Step& step, ClassMajor<double> out) const {
         for (Index i = begin; i < end; ++i) {
             if (!open_[i]) continue;
             const double sum = response(i, step, da);
-            for (Index m = 0; m < classes_; ++m) out.at(m, i) = m == labels_[i] ? sum : -da[m];
+            put_row(i, da, sum, out);
         }
     });
 }
 
+void BarrierRows::put_row(Index i, std::span<const double> a, double sum, ClassMajor<double> out) const {
+    const Index y = labels_[i];
+    const double mean = absolute_ ? (2.0 * a[y] - sum) / static_cast<double>(classes_) : 0.0;
+    for (Index m = 0; m < classes_; ++m) out.at(m, i) = -a[m] - mean;
+    out.at(y, i) = absolute_ ? a[y] - mean : sum;
+}
+
 void BarrierRows::apply(ClassMajor<const double> x, ClassMajor<double> out) const {
     for_example_strips(pool_, size(), [&](Index begin, Index end) {
-        double own[kExampleStrip], sum[kExampleStrip] = {};
-        const Index count = end - begin;
-        for (Index i = 0; i < count; ++i) own[i] = x.at(labels_[begin + i], begin + i);
+        absolute_ ? apply_absolute(begin, end, x, out) : apply_relative(begin, end, x, out);
+    });
+}
+
+void BarrierRows::apply_relative(Index begin, Index end, ClassMajor<const double> x, ClassMajor<double> out) const {
+    double own[kExampleStrip], sum[kExampleStrip] = {};
+    const Index count = end - begin;
+    for (Index i = 0; i < count; ++i) own[i] = x.at(labels_[begin + i], begin + i);
+    for (Index m = 0; m < classes_; ++m) {
+        const double *t = inverse_.view().row(m) + begin, *from = x.row(m) + begin;
+        double* to = out.row(m) + begin;
+        for (Index i = 0; i < count; ++i) {
+            to[i] = t[i] * (from[i] - own[i]);
+            sum[i] -= to[i];
+        }
+    }
+    if (together_) {
+        for (Index i = 0; i < count; ++i) own[i] = open_[begin + i] ? sum[i] / damping_[begin + i] : 0.0;
+        std::fill_n(sum, count, 0.0);
         for (Index m = 0; m < classes_; ++m) {
-            const double *t = inverse_.view().row(m) + begin, *from = x.row(m) + begin;
+            const double* t = inverse_.view().row(m) + begin;
             double* to = out.row(m) + begin;
             for (Index i = 0; i < count; ++i) {
-                to[i] = t[i] * (from[i] - own[i]);
+                to[i] += own[i] * t[i];
                 sum[i] -= to[i];
             }
         }
-        if (together_) {
-            for (Index i = 0; i < count; ++i) own[i] = open_[begin + i] ? sum[i] / damping_[begin + i] : 0.0;
-            std::fill_n(sum, count, 0.0);
-            for (Index m = 0; m < classes_; ++m) {
-                const double* t = inverse_.view().row(m) + begin;
-                double* to = out.row(m) + begin;
-                for (Index i = 0; i < count; ++i) {
-                    to[i] += own[i] * t[i];
-                    sum[i] -= to[i];
-                }
-            }
+    }
+    for (Index i = 0; i < count; ++i) out.at(labels_[begin + i], begin + i) = sum[i];
+}
+
+/// `P (D - D sigma sigma'D / damping) P x` of an x without means.
+void BarrierRows::apply_absolute(Index begin, Index end, ClassMajor<const double> x, ClassMajor<double> out) const {
+    double mean[kExampleStrip] = {}, share[kExampleStrip] = {};
+    const Index count = end - begin;
+    for (Index m = 0; m < classes_; ++m) {
+        const double *t = inverse_.view().row(m) + begin, *from = x.row(m) + begin;
+        double* to = out.row(m) + begin;
+        for (Index i = 0; i < count; ++i) mean[i] += to[i] = t[i] * from[i];
+    }
+    if (together_) {
+        for (Index i = 0; i < count; ++i) {
+            double& own = out.at(labels_[begin + i], begin + i);
+            if (open_[begin + i]) share[i] = (2.0 * own - mean[i]) / damping_[begin + i];
+            own -= 2.0 * share[i] * inverse_.at(labels_[begin + i], begin + i);
+            mean[i] = 0.0;
         }
-        for (Index i = 0; i < count; ++i) out.at(labels_[begin + i], begin + i) = sum[i];
-    });
+        for (Index m = 0; m < classes_; ++m) {
+            const double* t = inverse_.view().row(m) + begin;
+            double* to = out.row(m) + begin;
+            for (Index i = 0; i < count; ++i) mean[i] += to[i] += share[i] * t[i];
+        }
+    }
+    for (Index m = 0; m < classes_; ++m) {
+        double* to = out.row(m) + begin;
+        for (Index i = 0; i < count; ++i) to[i] -= mean[i] / static_cast<double>(classes_);
+    }
 }
 
 void BarrierRows::set_direction(const Step& step) {
@@ -261,14 +331,11 @@ void BarrierRows::go(double step) {
 
 void BarrierRows::coefficients(Plane& out) const {
     for_example_strips(pool_, size(), [&](Index begin, Index end) {
+        std::vector<double> row(classes_);
         for (Index i = begin; i < end; ++i) {
             double sum = 0.0;
-            for (Index m = 0; m < classes_; ++m) {
-                if (m == labels_[i]) continue;
-                out.at(m, i) = -a_.at(m, i);
-                sum += a_.at(m, i);
-            }
-            out.at(labels_[i], i) = sum;
+            for (Index m = 0; m < classes_; ++m) sum += row[m] = a_.at(m, i);
+            put_row(i, row, sum, out.view());
         }
     });
 }
@@ -276,54 +343,65 @@ void BarrierRows::coefficients(Plane& out) const {
 void BarrierRows::snapped_coefficients(Plane& out) const {
     for_example_strips(pool_, size(), [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
-            if (!open_[i]) continue;
-            const auto [largest, most] = limits_[i];
-            const double unit = std::min(largest, most);  // of coefficients, where that of multipliers is the margin
-            double sum = 0.0;
-            for (Index m = 0; m < classes_; ++m) {
-                if (!on(m, i)) continue;
-                const double scale = unit / std::abs(slopes_.at(m, i));
-                double a = a_.at(m, i);
-                if (a < scale * z_.at(m, i)) a = 0.0;
-                if (each_ && above_.at(m, i) < scale * w_.at(m, i)) a = largest;
-                out.at(m, i) = -a;
-                sum += a;
-            }
-            const Index y = labels_[i], other = y == 0 ? 1 : 0;
-            if (together_ && sum > 0.0 && slack_[i] < unit / std::abs(slopes_.at(other, i)) * u_[i]) {
-                const double share = most / std::exchange(sum, 0.0);
-                for (Index m = 0; m < classes_; ++m) {
-                    if (!on(m, i)) continue;
-                    out.at(m, i) = std::max(-largest, share * out.at(m, i));
-                    sum -= out.at(m, i);
-                }
-                if (std::isinf(largest)) sum = most;
-            }
-            out.at(y, i) = sum;
+            if (open_[i]) snap_row(i, out);
         }
     });
 }
 
-double BarrierRows::linear(const Plane& coefficients) const {
+void BarrierRows::snap_row(Index i, Plane& out) const {
+    const Index y = labels_[i], other = y == 0 ? 1 : 0;
+    const double largest = limits_[i].largest, most = limits_[i].most;
+    // The unit of coefficients, where that of multipliers is the margin.
+    const auto scale = [&](Index m) { return std::min(limit(m, i), most) / std::abs(slopes_.at(m, i)); };
+    double sum = 0.0;
+    for (Index m = 0; m < classes_; ++m) {
+        if (!on(m, i)) continue;
+        double a = a_.at(m, i);
+        if (a < scale(m) * z_.at(m, i)) a = 0.0;
+        if (each_ && above_.at(m, i) < scale(m) * w_.at(m, i)) a = limit(m, i);
+        out.at(m, i) = m == y ? a : -a;
+        sum += a;
+    }
+    if (together_ && sum > 0.0 && slack_[i] < scale(other) * u_[i]) {
+        const double share = most / std::exchange(sum, 0.0);
+        for (Index m = 0; m < classes_; ++m) {
+            if (!on(m, i)) continue;
+            out.at(m, i) = std::max(-largest, share * out.at(m, i));
+            sum -= out.at(m, i);
+        }
+        if (std::isinf(largest)) sum = most;
+    }
+    if (!absolute_) out.at(y, i) = sum;
+}
+
+double BarrierRows::linear() const {
     return sum_of_strips(pool_, size(), [&](Index begin, Index end) {
         double sum = 0.0;
         for (Index m = 0; m < classes_; ++m) {
-            for (Index i = begin; i < end; ++i) sum -= coefficients.at(m, i) * slopes_.at(m, i);
+            for (Index i = begin; i < end; ++i) sum += a_.at(m, i) * slopes_.at(m, i);
         }
         return sum;
     });
 }
 
-/// The largest `sum r'a` over the feasible a: what is worth most is filled first.
-double BarrierRows::row_loss(Index i, std::vector<double>& rewards) const {
-    const auto [largest, most] = limits_[i];
-    if (std::isinf(most)) {
+double BarrierRows::linear(const Plane& rows) const {
+    return sum_of_strips(pool_, size(), [&](Index begin, Index end) {
         double sum = 0.0;
-        for (const double r : rewards) sum += std::max(0.0, r);
-        return sum > 0.0 ? largest * sum : 0.0;
-    }
+        for (Index m = 0; m < classes_; ++m) {
+            for (Index i = begin; i < end; ++i) {
+                const double part = rows.at(m, i) * slopes_.at(m, i);
+                sum += m == labels_[i] ? part : -part;
+            }
+        }
+        return sum;
+    });
+}
+
+/// The largest `sum r'a` over the feasible a whose sum is limited: what is worth most is filled first.
+double BarrierRows::row_loss(Index i, std::vector<double>& rewards) const {
+    const double largest = limits_[i].largest;
     std::ranges::sort(rewards, std::ranges::greater{});
-    double loss = 0.0, left = most;
+    double loss = 0.0, left = limits_[i].most;
     for (const double r : rewards) {
         if (!(r > 0.0) || !(left > 0.0)) break;
         const double a = std::min(largest, left);
@@ -341,7 +419,10 @@ double BarrierRows::loss(ClassMajor<const double> scores, std::span<const double
             if (!open_[i]) continue;
             rewards.clear();
             for (Index m = 0; m < classes_; ++m) {
-                if (on(m, i)) rewards.push_back(-gradient(scores, shift, m, i));
+                if (!on(m, i)) continue;
+                const double reward = -gradient(scores, shift, m, i);
+                if (together_) rewards.push_back(reward);
+                if (!together_ && reward > 0.0) sum += limit(m, i) * reward;
             }
             sum += row_loss(i, rewards);
         }

@@ -55,8 +55,8 @@ template <class Part>
 /// The interior of the feasible rows of a joint problem, and what Newton's method asks of it, example by example.
 ///
 /// A row is feasible if `a_m = -B_m` is in `[0, L]` for all wrong classes and `sum a <= A` (`RowLimits`). With the
-/// gradient `h_m = g_y - g_m` of a and multipliers z, w of the bounds of each and u of that of the sum, a row is
-/// optimal if
+/// gradient `h = P'g` of a, which is `g_y - g_m`, and multipliers z, w of the bounds of each and u of that of the sum,
+/// a row is optimal if
 ///
 ///     h - z + w + u = 0,   a z = 0,   (L - a) w = 0,   (A - sum a) u = 0,
 ///
@@ -67,10 +67,14 @@ template <class Part>
 ///
 /// (less the products of the last step's parts, in a corrector), and with `B = P a` for the row of coefficients,
 /// `dB = P Theta^-1 (c - P'dS)`: the matrix `M = P Theta^-1 P'` is all that couples an example with the others' steps.
+///
+/// With absolute margins the own class has a multiplier too, in `[0, L_y]`, and P multiplies by sigma (1 for the own
+/// class, -1 for the others) and takes the mean of the row away: h is `sigma_m g_m`, for g has no mean.
 class BarrierRows {
   public:
-    /// `slopes` are `o_y - o_m`, what the offsets add to h. Rows without room, of which a limit is 0, stay at 0.
-    BarrierRows(std::span<const Index> labels, std::vector<RowLimits> limits, Plane slopes, ThreadPool& pool);
+    /// `slopes` are what the offsets add to h. Rows without room, of which a limit is 0, stay at 0.
+    BarrierRows(std::span<const Index> labels, std::vector<RowLimits> limits, Plane slopes, bool absolute,
+                ThreadPool& pool);
 
     [[nodiscard]] Index size() const { return std::ssize(labels_); }
     [[nodiscard]] Index classes() const { return classes_; }
@@ -91,8 +95,11 @@ class BarrierRows {
     [[nodiscard]] double complementarity() const;
     /// Theta at the present point; for each class the diagonal of M, and the weights D with which
     /// `M = D - D 1 1'D / 1'D 1`: those of the wrong classes are 1 / (z / a + w / (L - a)), that of the example's own
-    /// is (A - sum a) / u, or infinite without such a limit.
+    /// is (A - sum a) / u, or infinite without such a limit. With absolute margins they are the first of all classes,
+    /// but where sums have limits 0 for the own one, which seldom counts then: its sign in them is another.
     void linearise(Plane& diagonal, Plane& weights);
+    /// (A - sum a) / u of all examples, infinite where nothing can move; empty without limits of sums.
+    [[nodiscard]] std::vector<double> spare() const;
     /// `out = P Theta^-1 (c - P'change)` for a step to mu: what coefficients do when the scores change by `change` and
     /// `shift`. With `correct`, c is less the products of the parts of the last direction.
     void respond(const Step& step, ClassMajor<double> out) const;
@@ -106,29 +113,45 @@ class BarrierRows {
     void go(double step);
     /// `out = P a`
     void coefficients(Plane& out) const;
-    /// The same, what is nearer to a limit than its multiplier is to 0 being put there.
+    /// The rows, what is nearer to a limit than its multiplier is to 0 being put there. Those of absolute margins have
+    /// their means.
     void snapped_coefficients(Plane& out) const;
-    /// `sum o_m B_m`, the linear part of the objective, for these coefficients.
-    [[nodiscard]] double linear(const Plane& coefficients) const;
+    /// `sum o_m B_m`, the linear part of the objective, of the present point and of such rows.
+    [[nodiscard]] double linear() const;
+    [[nodiscard]] double linear(const Plane& rows) const;
     /// The loss of all examples at these scores (plus `shift`): what the feasible rows are the conjugate of.
     [[nodiscard]] double loss(ClassMajor<const double> scores, std::span<const double> shift) const;
 
   private:
-    [[nodiscard]] bool on(Index m, Index i) const { return m != labels_[i] && open_[i]; }
+    [[nodiscard]] double limit(Index m, Index i) const { return m == labels_[i] ? limits_[i].own : limits_[i].largest; }
+    [[nodiscard]] bool on(Index m, Index i) const { return open_[i] && limit(m, i) > 0.0; }
+    /// What margin m of example i is of `x(m)`: an entry of P'x.
+    template <class Values>
+    [[nodiscard]] double margin(Values&& x, Index m, Index i) const {
+        const Index y = labels_[i];
+        if (absolute_) return m == y ? x(y) : -x(m);
+        return x(y) - x(m);
+    }
     [[nodiscard]] double gradient(ClassMajor<const double> scores, std::span<const double> shift, Index m,
                                   Index i) const {
-        const Index y = labels_[i];
-        const double moved = shift.empty() ? 0.0 : shift[y] - shift[m];
-        return scores.at(y, i) - scores.at(m, i) + moved + slopes_.at(m, i);
+        const double moved = shift.empty() ? 0.0 : margin([&](Index c) { return shift[c]; }, m, i);
+        return margin([&](Index c) { return scores.at(c, i); }, m, i) + moved + slopes_.at(m, i);
     }
     void centre_row(Index i, const Plane& scores, double mu);
     /// da of a row, and its sum.
     double response(Index i, const Step& step, std::span<double> da) const;
+    /// Row i of P a.
+    void put_row(Index i, std::span<const double> a, double sum, ClassMajor<double> out) const;
+    void put_diagonal(Index i, double sum, Plane& diagonal) const;
+    void apply_relative(Index begin, Index end, ClassMajor<const double> x, ClassMajor<double> out) const;
+    void apply_absolute(Index begin, Index end, ClassMajor<const double> x, ClassMajor<double> out) const;
+    void snap_row(Index i, Plane& out) const;
     [[nodiscard]] double row_loss(Index i, std::vector<double>& rewards) const;
 
     std::span<const Index> labels_;
     std::vector<RowLimits> limits_;
     Plane slopes_;
+    bool absolute_;
     ThreadPool& pool_;
     Index classes_;
     std::vector<char> open_;  // rows that have room

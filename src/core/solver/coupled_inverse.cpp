@@ -37,16 +37,23 @@ POLYMARGIN_MULTIVERSION void solve_upper_triangles(const double* factor, const d
 }  // namespace
 
 template <class Real>
-CoupledInverse<Real>::CoupledInverse(const KernelProduct<Real>& kernel, Index classes, ThreadPool& pool,
+CoupledInverse<Real>::CoupledInverse(const KernelProduct<Real>& kernel, Index classes, bool centred, ThreadPool& pool,
                                      const Blas& blas)
-    : kernel_(kernel), pool_(pool), blas_(blas), classes_(classes) {}
+    : kernel_(kernel), pool_(pool), blas_(blas), classes_(classes), centred_(centred), coupling_(kernel, pool, blas) {}
+
+template <class Real>
+void CoupledInverse<Real>::add_place(ClassFactor& made, Index i, double weight) const {
+    // Stored kernel values are rounded, their matrix may be indefinite by that much: a larger weight says no more.
+    const double ridge = static_cast<double>(std::numeric_limits<Real>::epsilon());
+    made.places.push_back(std::ssize(examples_));
+    made.roots.push_back(std::sqrt(weight / (1.0 + ridge * kernel_.value(i, i) * weight)));
+}
 
 template <class Real>
 void CoupledInverse<Real>::choose(ClassMajor<const double> diagonal, ClassMajor<const double> weights,
-                                  double negligible) {
-    // Stored kernel values are rounded, their matrix may be indefinite by that much: a larger weight says no more.
-    const double ridge = static_cast<double>(std::numeric_limits<Real>::epsilon());
+                                  double negligible, std::span<const double> spare) {
     examples_.clear();
+    spare_.clear();
     for (auto& made : classes_) {
         made.places.clear();
         made.roots.clear();
@@ -61,13 +68,14 @@ void CoupledInverse<Real>::choose(ClassMajor<const double> diagonal, ClassMajor<
         }
         for (Index m = 0; m < k; ++m) others += m == largest ? 0.0 : weights.at(m, i);
         for (Index m = 0; m < k; ++m) {
-            if (!(diagonal.at(m, i) > negligible)) continue;
+            if (!((centred_ ? weights : diagonal).at(m, i) > negligible)) continue;
             matters = true;
-            const double weight = m == largest ? std::min(weights.at(m, i), kLargestShare * others) : weights.at(m, i);
-            classes_[m].places.push_back(std::ssize(examples_));
-            classes_[m].roots.push_back(std::sqrt(weight / (1.0 + ridge * kernel_.value(i, i) * weight)));
+            const bool limited = m == largest && !centred_;
+            add_place(classes_[m], i, limited ? std::min(weights.at(m, i), kLargestShare * others) : weights.at(m, i));
         }
-        if (matters) examples_.push_back(i);
+        if (!matters) continue;
+        examples_.push_back(i);
+        if (!spare.empty()) spare_.push_back(std::min(spare[i], kLargestShare * (others + weights.at(largest, i))));
     }
 }
 
@@ -117,6 +125,10 @@ bool CoupledInverse<Real>::factor_sum(const Control& control) {
     const Index size = std::ssize(examples_);
     sum_.reserve(size * size);
     double ridge = std::numeric_limits<double>::epsilon();
+    if (centred_) {
+        fill_sum(ridge);
+        return coupling_.factor(examples_, std::ssize(classes_), spare_, sum_, control);
+    }
     for (int tries = 0; tries < kTries; ++tries, ridge *= kMoreRidge) {
         fill_sum(ridge);
         if (factor_by_blocks(sum_.data(), size, blas_, pool_, control)) return true;
@@ -174,7 +186,12 @@ void CoupledInverse<Real>::apply(ClassMajor<const double> kr, ClassMajor<double>
     for (Index m = 0; m < k; ++m) {
         for (Index s = 0; s < size; ++s) shared[s] += parts[m * size + s];
     }
-    solve_triangles(sum_.data(), size, shared.data());
+    if (centred_) {
+        coupling_.apply(shared);
+        for (double& v : shared) v = -v;
+    } else {
+        solve_triangles(sum_.data(), size, shared.data());
+    }
     pool_.for_each(k, [&](Index m) {
         double* x = right.data() + m * size;
         for (Index s = 0; s < size; ++s) x[s] -= shared[s];
@@ -187,7 +204,7 @@ void CoupledInverse<Real>::apply(ClassMajor<const double> kr, ClassMajor<double>
 template <class Real>
 double CoupledInverse<Real>::factor_cost() const {
     const auto all = static_cast<double>(examples_.size());
-    double cost = all * all * all / 3.0;
+    double cost = all * all * all * (centred_ ? CentredCoupling<Real>::kCost : 1.0 / 3.0);
     for (const auto& made : classes_) {
         const auto q = static_cast<double>(made.places.size());
         cost += q * q * q + 12.0 * q * q;
@@ -198,6 +215,7 @@ double CoupledInverse<Real>::factor_cost() const {
 template <class Real>
 Index CoupledInverse<Real>::bytes() const {
     Index numbers = std::ssize(examples_) * std::ssize(examples_);
+    if (centred_) numbers *= 1 + CentredCoupling<Real>::kPlanes;
     for (const auto& made : classes_) numbers += std::ssize(made.places) * std::ssize(made.places);
     return numbers * static_cast<Index>(sizeof(double));
 }

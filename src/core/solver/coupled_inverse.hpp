@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/centred_coupling.hpp"
 #include "solver/kernel_product.hpp"
 #include "support/blas.hpp"
 #include "support/buffer.hpp"
@@ -21,15 +22,19 @@ namespace polymargin {
 /// Machine Learning, 2006, section 3.5, where M is of the same form). It is self-adjoint in the inner product `x'K y`,
 /// as the inverse itself is, and positive definite however inexact the sum of the E_m is, which has to be formed.
 ///
+/// Where rows have no mean, `M = P N P`, and `CentredCoupling` has what takes the place of the inverse of the sum.
+///
 /// Unlike `SampledInverse` it knows how classes depend on each other. It pays when few coefficients are free, as they
 /// are near the end.
 template <class Real>
 class CoupledInverse {
   public:
-    CoupledInverse(const KernelProduct<Real>& kernel, Index classes, ThreadPool& pool, const Blas& blas);
+    CoupledInverse(const KernelProduct<Real>& kernel, Index classes, bool centred, ThreadPool& pool, const Blas& blas);
 
-    /// Find the entries that matter: those where the diagonal of M is not negligible.
-    void choose(ClassMajor<const double> diagonal, ClassMajor<const double> weights, double negligible);
+    /// Find the entries that matter: those where the diagonal of M is not negligible, or, where rows have no mean, the
+    /// weight. `spare` are the t of `CentredCoupling` of all examples, or nothing.
+    void choose(ClassMajor<const double> diagonal, ClassMajor<const double> weights, double negligible,
+                std::span<const double> spare = {});
     /// Operations that a factorisation for them will take, the bytes it has to keep, and the most examples of a class.
     [[nodiscard]] double factor_cost() const;
     [[nodiscard]] Index bytes() const;
@@ -51,6 +56,7 @@ class CoupledInverse {
         Buffer<double> factor;
     };
 
+    void add_place(ClassFactor& made, Index i, double weight) const;
     void fill_lower(ClassFactor& made, double ridge) const;
     [[nodiscard]] bool factor_class(ClassFactor& made, const Control& control) const;
     void fill_sum(double ridge);
@@ -64,6 +70,9 @@ class CoupledInverse {
     std::vector<Index> examples_;
     std::vector<ClassFactor> classes_;
     Buffer<double> sum_;  // the factor of sum_m E_m
+    bool centred_;
+    CentredCoupling<Real> coupling_;
+    std::vector<double> spare_;  // of the examples that matter
 };
 
 }  // namespace polymargin

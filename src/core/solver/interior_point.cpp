@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "support/dot.hpp"
 
@@ -32,11 +33,12 @@ InteriorPoint<Real>::InteriorPoint(InteriorPointProblem problem, const KernelPro
       n_(std::ssize(problem.labels)),
       k_(problem.slopes.classes()),
       free_bias_(problem.free_bias),
+      absolute_(problem.absolute),
       negligible_(settings.negligible / problem.unit),
       mu_(settings.start * largest_product(problem)),
-      barrier_(problem.labels, std::move(problem.limits), std::move(problem.slopes), pool),
+      barrier_(problem.labels, std::move(problem.limits), std::move(problem.slopes), problem.absolute, pool),
       inverse_(kernel, k_, pool, blas),
-      coupled_(kernel, k_, pool, blas),
+      coupled_(kernel, k_, problem.absolute, pool, blas),
       most_bytes_(problem.most_bytes / 2),
       most_sample_(largest_sample(most_bytes_, k_, settings)),
       sample_(std::min(most_sample_, static_cast<Index>(settings.sample * std::cbrt(static_cast<double>(n_ * n_))))),
@@ -70,7 +72,8 @@ double InteriorPoint<Real>::largest_product(const InteriorPointProblem& problem)
         for (Index m = 0; m < problem.slopes.classes(); ++m) {
             margin = std::max(margin, std::abs(problem.slopes.at(m, i)));
         }
-        largest = std::max(largest, margin * std::min(problem.limits[i].largest, problem.limits[i].most));
+        const auto& [each, most, own] = problem.limits[i];
+        largest = std::max(largest, margin * std::min(std::max(each, own), most));
     }
     return largest;
 }
@@ -137,7 +140,7 @@ auto InteriorPoint<Real>::measure() -> Objectives {
     }
     const double primal = 0.5 * squares + barrier_.loss(s_.view(), {});
     const double primal_of_dual = 0.5 * dual_squares + barrier_.loss(kb_.view(), shift_);
-    return {std::min(primal, primal_of_dual), -0.5 * dual_squares - barrier_.linear(b_) - bias};
+    return {std::min(primal, primal_of_dual), -0.5 * dual_squares - barrier_.linear() - bias};
 }
 
 /// `r = R + P Theta^-1 (c - P'K x) - x` and its product with K: that of R is known.
@@ -178,9 +181,13 @@ Index InteriorPoint<Real>::solve(double accuracy) {
     for (Index step = 0; step < settings_.max_products; ++step) {
         if (control_.stop_requested() || !(dot(r_, kr_) > accuracy * accuracy)) return step;
         precondition();
-        const double now = dot(r_, kz_), share = step == 0 ? 0.0 : now / before;
-        if (!(now > 0.0)) return step;
-        before = now;
+        const double now = dot(r_, kz_), share = before > 0.0 ? now / before : 0.0;
+        before = now > 0.0 ? now : 0.0;
+        if (!(now > 0.0)) {
+            // Limits of sums at large C: rounding makes the coupled inverse indefinite, the sampled one is of squares.
+            if (!absolute_ || !std::exchange(complete_, false) || !factor_sample()) return step;
+            continue;
+        }
         for_strips([&](Index m, Index begin, Index end) {
             for (Index i = begin; i < end; ++i) {
                 p_.at(m, i) = z_.at(m, i) + share * p_.at(m, i);
@@ -207,16 +214,22 @@ Index InteriorPoint<Real>::solve(double accuracy) {
 template <class Real>
 bool InteriorPoint<Real>::coupled_pays() const {
     const double most = std::max(settings_.cheap * product_cost(), sampled_cost_);
-    return settings_.factor_worth * coupled_.factor_cost() <= most && coupled_.bytes() <= most_bytes_ &&
-           coupled_.largest_class() <= settings_.most_sample;
+    return (absolute_ ? settings_.centred_worth : settings_.factor_worth) * coupled_.factor_cost() <= most &&
+           coupled_.bytes() <= most_bytes_ && coupled_.largest_class() <= settings_.most_sample;
 }
 
 template <class Real>
 bool InteriorPoint<Real>::factor() {
-    coupled_.choose(diagonal_.view(), weights_.view(), negligible_);
+    const auto spare = absolute_ ? barrier_.spare() : std::vector<double>{};
+    coupled_.choose(diagonal_.view(), weights_.view(), negligible_, spare);
     complete_ = coupled_pays() && coupled_.factor(control_);
     if (control_.stop_requested()) return false;
-    return complete_ || inverse_.factor(diagonal_.view(), sample_, negligible_, control_);
+    return complete_ || factor_sample();
+}
+
+template <class Real>
+bool InteriorPoint<Real>::factor_sample() {
+    return inverse_.factor(diagonal_.view(), sample_, negligible_, control_);
 }
 
 template <class Real>
@@ -275,6 +288,7 @@ template <class Real>
 bool InteriorPoint<Real>::rows_are_near(double gap) {
     if (free_bias_) return true;
     multiply(best_rows_, ky_);
+    if (absolute_) centre_classes(ky_);
     return relative_gap(result_.primal, -0.5 * dot(best_rows_, ky_) - barrier_.linear(best_rows_)) <= gap;
 }
 

@@ -37,6 +37,9 @@ struct InteriorPointSettings {
     double cheap = 40.0;
     Index most_sample = 1536;   ///< a factorisation that takes much longer would keep a stop waiting
     double factor_worth = 2.0;  ///< of an operation of a factorisation, in those of a product
+    /// The same of absolute margins, whose conjugate gradients take up to three times as many products in each step as
+    /// in the last one.
+    double centred_worth = 0.5;
     double negligible = 0.3;    ///< diagonal entries that the preconditioner leaves out, in units of 1 / K_ii
     double free_weight = 10.0;  ///< of a free bias while it is sought, in units of a kernel value
 };
@@ -45,7 +48,8 @@ struct InteriorPointSettings {
 struct InteriorPointProblem {
     std::span<const Index> labels;
     std::vector<RowLimits> limits;
-    Plane slopes;      ///< `o_y - o_m`, what offsets add to the gradient of `a_m = -B_m`
+    Plane slopes;      ///< what offsets add to the gradient of `a = |B|`, as `BarrierRows` has it: `o_y - o_m`,
+    bool absolute;     ///< or, where margins are absolute, `o_y` and `-o_m`
     bool free_bias;    ///< then the columns sum to zero
     double unit;       ///< a kernel value
     Index most_bytes;  ///< of the preconditioner
@@ -118,6 +122,7 @@ class InteriorPoint {
     [[nodiscard]] bool rows_are_near(double gap);
     /// Make a preconditioner for the present point; false if that is not possible.
     [[nodiscard]] bool factor();
+    [[nodiscard]] bool factor_sample();
     [[nodiscard]] bool coupled_pays() const;
     void choose_sample(Index iterations);
     /// Operations of a product of the kernel with all classes.
@@ -136,7 +141,7 @@ class InteriorPoint {
     Control& control_;
     InteriorPointSettings settings_;
     Index n_, k_;
-    bool free_bias_;
+    bool free_bias_, absolute_;
     double negligible_, mu_;
     Index short_steps_ = 0;  // in a row
     BarrierRows barrier_;

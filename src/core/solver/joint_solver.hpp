@@ -22,6 +22,7 @@ struct TakeoverSettings {
     /// The decomposition has a short time, in operations, or a share of what is expected between these two; and all of
     /// it unless what is left looks like more than so much of it. (With 1,200, 2e10 and 2, problems that crawl took 1.3
     /// to 2 times as long: violations that fall ever more slowly promise an end that does not come.)
+    /// With absolute margins, where nearly all coefficients are free and steps crawl, it has the least share.
     double short_time = 1e10, least_share = 0.15, most_share = 0.75, hopeless = 0.5;
     /// Of the short time it has this share after the method, which goes on from where it ended for little. (Where its
     /// rows were not near enough a decomposition that crawled before crawls again.)
@@ -87,10 +88,11 @@ class JointSolver {
     [[nodiscard]] bool took_over() const { return method_ != nullptr; }
 
   private:
+    static constexpr bool kHasBarrier = LimitedLoss<Loss> || AbsoluteLimitedLoss<Loss>;
+
     [[nodiscard]] bool can_take_over() const {
         const Index n = problem_.size(), k = problem_.classes();
-        return settings_.most > 0 && LimitedLoss<Loss> && k > 1 && store_.whole() &&
-               memory_for_sample() >= enough(n, k);
+        return settings_.most > 0 && kHasBarrier && k > 1 && store_.whole() && memory_for_sample() >= enough(n, k);
     }
     /// What the budget leaves for the preconditioner, and what it cannot do without.
     [[nodiscard]] Index memory_for_sample() const {
@@ -104,6 +106,7 @@ class JointSolver {
         return settings_.expected * n * n * static_cast<double>(problem_.classes()) + settings_.beside;
     }
     [[nodiscard]] double first_patience() const {
+        if (kScoresSumToZero<Loss>) return settings_.least_share * expected();
         return std::clamp(settings_.short_time, settings_.least_share * expected(), settings_.most_share * expected());
     }
     /// Whether the decomposition is still the better bet: it has not taken yet what the method is expected to, and the
@@ -120,7 +123,7 @@ class JointSolver {
     /// Of a hard margin: whether there is one, as far as it is known. If there is none the decomposition will find out.
     [[nodiscard]] bool separable() const { return std::isfinite(problem_.objectives().primal); }
     [[nodiscard]] RowLimits limits_of(Index i, double largest) const {
-        if constexpr (LimitedLoss<Loss>) {
+        if constexpr (kHasBarrier) {
             const double c = problem_.example(i).cost_bound;
             return problem_.loss().row_limits(std::isinf(c) ? largest : c);
         } else {
@@ -143,6 +146,7 @@ class JointSolver {
         InteriorPointProblem request{.labels = problem_.labels(),
                                      .limits = {},
                                      .slopes = Plane(k, n),
+                                     .absolute = kScoresSumToZero<Loss>,
                                      .free_bias = free_bias_,
                                      .unit = unit_,
                                      .most_bytes = memory_for_sample()};
@@ -150,7 +154,13 @@ class JointSolver {
         for (Index i = 0; i < n; ++i) {
             const Index y = problem_.example(i).label;
             const auto offsets = problem_.loss().offsets(y);
-            for (Index m = 0; m < k; ++m) request.slopes.at(m, i) = m == y ? 0.0 : offsets[y] - offsets[m];
+            for (Index m = 0; m < k; ++m) {
+                if (kScoresSumToZero<Loss>) {
+                    request.slopes.at(m, i) = m == y ? offsets[y] : -offsets[m];
+                } else {
+                    request.slopes.at(m, i) = offsets[y] - offsets[m];
+                }
+            }
             request.limits.push_back(limits_of(i, largest));
         }
         const double weight = free_bias_ ? settings_.interior_point.free_weight * unit_ : problem_.bias().weight;

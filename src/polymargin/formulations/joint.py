@@ -121,8 +121,8 @@ class Joint:
             return solve_linear(task, training, kernel, options)
         n, k = training.n_examples, layout.n_scores
         # The kernel's and that of the features that a wide one is made of; an interior-point method has two for each
-        # class, and some 30 numbers for each example and class.
-        matrices = 3 + 2 * k + 30 * k // n
+        # class, and some 30 numbers for each example and class. Scores that sum to zero couple the classes by four.
+        matrices = 3 + 2 * (k + 4 * self.loss.scores_sum_to_zero) + 30 * k // n
         session = kernel.session(
             training.X,
             training.order,

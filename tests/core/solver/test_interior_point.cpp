@@ -2,6 +2,7 @@
 
 #include "check.hpp"
 #include "fixtures.hpp"
+#include "plain_absolute.hpp"
 #include "plain_blas.hpp"
 #include "plain_losses.hpp"
 #include "problem/crammer_singer.hpp"
@@ -95,11 +96,20 @@ struct TwoWorst {
 
 template <class Loss>
 InteriorPointProblem problem_of(const Loss& loss, const Data& data, bool free_bias) {
-    InteriorPointProblem problem{data.labels, {}, Plane(data.classes, data.size()), free_bias, 1.0, kAmple};
+    InteriorPointProblem problem{.labels = data.labels,
+                                 .limits = {},
+                                 .slopes = Plane(data.classes, data.size()),
+                                 .absolute = kScoresSumToZero<Loss>,
+                                 .free_bias = free_bias,
+                                 .unit = 1.0,
+                                 .most_bytes = kAmple};
     for (Index i = 0; i < data.size(); ++i) {
         const Index y = data.labels[i];
         const auto offsets = loss.offsets(y);
-        for (Index m = 0; m < data.classes; ++m) problem.slopes.at(m, i) = m == y ? 0.0 : offsets[y] - offsets[m];
+        for (Index m = 0; m < data.classes; ++m) {
+            const double relative = offsets[y] - offsets[m], absolute = m == y ? offsets[y] : -offsets[m];
+            problem.slopes.at(m, i) = problem.absolute ? absolute : relative;
+        }
         problem.limits.push_back(loss.row_limits(data.cost_bounds[i]));
     }
     return problem;
@@ -265,7 +275,7 @@ TEST(a_coupled_inverse_is_the_inverse) {
         const Plane r = random_plane(classes, n, random);
         for (const int threads : {1, 3}) {
             ThreadPool pool(threads);
-            CoupledInverse<double> inverse(kernel.product, classes, pool, blas);
+            CoupledInverse<double> inverse(kernel.product, classes, false, pool, blas);
             inverse.choose(diagonal.view(), weights.view(), 0.0);
             CHECK(inverse.largest_class() == std::ssize(inverse.examples()) && inverse.factor(kernel.control));
             Plane kr(classes, n), less(classes, n);
@@ -285,6 +295,65 @@ TEST(a_coupled_inverse_is_the_inverse) {
                 // What is infinite counts as 50 times the others.
                 CHECK_CLOSE(x.at(m, i) + out, r.at(m, i), unlimited ? 0.2 : 1e-6);
             }
+        }
+    }
+}
+
+/// `P (D - D 1 1'D / (spare + 1'D 1)) P x` of example i; without a spare the middle is D.
+std::vector<double> centred_product(const Plane& weights, double spare, const Plane& x, Index i) {
+    const Index k = x.classes();
+    std::vector<double> out(k);
+    double sum = spare, part = 0.0;
+    for (Index m = 0; m < k; ++m) {
+        sum += weights.at(m, i);
+        part += out[m] = weights.at(m, i) * x.at(m, i);
+    }
+    for (Index m = 0; m < k && std::isfinite(spare); ++m) out[m] -= weights.at(m, i) * part / sum;
+    take_mean_away(out);
+    return out;
+}
+
+TEST(a_coupled_inverse_of_rows_without_means_is_the_inverse) {
+    const Index n = 150, classes = 4;  // more examples than a task of columns has
+    const Kernel<double> kernel(random_gram(n, 331), 0.5);
+    const Blas blas = plain::blas();
+    Random random(332);
+    for (const bool limited : {false, true}) {
+        Plane weights = random_plane(classes, n, random), r = random_plane(classes, n, random);
+        std::vector<double> spare, row(classes);
+        for (Index i = 0; i < n; ++i) {
+            for (Index m = 0; m < classes; ++m) {
+                weights.at(m, i) = (i + m) % 5 == 0 ? 0.0 : std::exp(2.0 * weights.at(m, i));
+                row[m] = r.at(m, i);
+            }
+            take_mean_away(row);
+            for (Index m = 0; m < classes; ++m) r.at(m, i) = row[m];
+            if (limited) spare.push_back(std::exp(random.normal()));
+        }
+        std::vector<Plane> results;
+        Plane kr(classes, n), kx(classes, n), x(classes, n);
+        kernel.product.apply(r.view(), kr.view());
+        for (const int threads : {1, 3}) {
+            ThreadPool pool(threads);
+            CoupledInverse<double> inverse(kernel.product, classes, true, pool, blas);
+            inverse.choose(weights.view(), weights.view(), 0.0, spare);
+            CHECK(inverse.factor(kernel.control));
+            Plane less(classes, n);
+            inverse.apply(kr.view(), less.view());
+            results.push_back(less);
+        }
+        for (Index i = 0; i < n; ++i) {
+            for (Index m = 0; m < classes; ++m) {
+                row[m] = r.at(m, i) - results[0].at(m, i);
+                CHECK(results[0].at(m, i) == results[1].at(m, i));
+            }
+            take_mean_away(row);
+            for (Index m = 0; m < classes; ++m) x.at(m, i) = row[m];
+        }
+        kernel.product.apply(x.view(), kx.view());
+        for (Index i = 0; i < n; ++i) {
+            const auto out = centred_product(weights, limited ? spare[i] : kInfinity, kx, i);
+            for (Index m = 0; m < classes; ++m) CHECK_CLOSE(x.at(m, i) + out[m], r.at(m, i), 1e-6);
         }
     }
 }
@@ -329,6 +398,31 @@ TEST(interior_points_reach_the_optimum) {
                 CHECK(w.dual <= outcome.result.primal * (1.0 + 1e-9));
             }
         });
+    }
+}
+
+TEST(interior_points_reach_the_optimum_of_absolute_margins) {
+    for (const double C : {0.01, 1.0, 100.0}) {
+        const Data data(4, 25, C, 318);
+        for (const auto& plain_loss : plain::absolute_losses(4)) {
+            for (const double weight : {0.0, 1.0}) {
+                auto outcome = std::visit(
+                    [&](const auto& loss) -> Outcome {
+                        if constexpr (AbsoluteLimitedLoss<std::decay_t<decltype(loss)>>) {
+                            return solve<double>(loss, data, weight, false, 1e-5);
+                        } else {
+                            throw std::logic_error("no loss of absolute margins");
+                        }
+                    },
+                    plain_loss.core);
+                CHECK(outcome.result.status == Status::converged && outcome.result.gap <= 1e-5);
+                CHECK(outcome.result.steps <= 60);
+                for (double& b : outcome.machine.rows) b *= 1.0 - 1e-13;  // what rounding adds to a full row
+                const auto w = plain::evaluate(plain_loss, data.gram, data.labels, data.cost_bounds, outcome.machine);
+                CHECK_CLOSE(w.dual, outcome.result.dual, 1e-4 * std::abs(w.dual));
+                CHECK(w.dual <= outcome.result.primal * (1.0 + 1e-9));
+            }
+        }
     }
 }
 
