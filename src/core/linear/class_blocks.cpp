@@ -90,7 +90,7 @@ void ClassBlocks<Real>::factor(Index m, std::span<const CurvedRow> curved, bool 
     std::vector<Real> columns(size_ * kChunk), sums(size_ * size_, Real(0));
     std::vector<double> block(size_ * size_, 0.0);
     for (Index first = 0; first < rows; first += kChunk) {
-        if (control_.stop_requested()) return;
+        if (control_.cancelled()) return;
         const Index count = std::min<Index>(kChunk, rows - first);
         std::ranges::fill(columns, Real(0));
         for (Index c = 0; c < count; ++c) {

@@ -51,6 +51,9 @@ struct NewtonSettings {
     double first_damping = 0.01, fresh_damping = 1e-3, least_damping = 1e-3, guess_worth = 3.0;
     /// Samples: the first has so many examples, and so many for each feature, at least; the next so many times as many.
     Index least_sample = 512, sample_per_feature = 64, growth = 4;
+    /// The first is solved even if there is no time, so that there is an answer, if it has no more values than this:
+    /// some milliseconds.
+    Index patience = 1 << 19;
     /// A sample is solved to this gap: its optimum is as far from that of all. (0.01 and 0.1 were no faster.)
     double sample_gap = 0.03;
     /// Steps on a sample end when they promise no more than this share of the objective: nearer than it is to that of
@@ -217,7 +220,7 @@ class ProximalNewton {
     [[nodiscard]] double gap_of(const Answer& now) const;
     /// The part of it that the inner problem has left.
     [[nodiscard]] double unsolved() const;
-    [[nodiscard]] bool stopped() const { return control_.stop_requested(); }
+    [[nodiscard]] bool stopped() const { return patient_ ? control_.cancelled() : control_.stop_requested(); }
     [[nodiscard]] bool spent_all() const { return max_visits_ >= 0 && visits_ >= max_visits_; }
 
     const Loss& loss_;
@@ -237,7 +240,7 @@ class ProximalNewton {
     std::vector<Real> loaded_bias_, loaded_shift_;
     std::vector<Share> shares_;
     Buffer<Real> centre_;  // A, examples x width, unless it is the middle
-    bool middle_ = false, certified_ = false, pairs_;
+    bool middle_ = false, certified_ = false, patient_ = false, pairs_;
     int narrowed_ = 0;
     Buffer<std::uint64_t> faces_;        // of each example, the classes that curve the scores
     Vector weights_, base_, direction_;  // base_: sum_i x_i A_i'; empty: not known

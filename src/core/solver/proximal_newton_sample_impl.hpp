@@ -19,7 +19,7 @@ std::vector<Index> ProximalNewton<Loss, Real>::samples(const LinearRows<Real>& r
 
 template <NewtonLoss Loss, class Real>
 void ProximalNewton<Loss, Real>::take_first(Index count) {
-    rows_.read_to(count, {.pool = &pool_, .control = &control_});
+    rows_.read_to(count, {.pool = &pool_, .control = &control_, .thorough = patient_});
     active_ = count;
     centred_ = 0;
     least_norm_ = mean_cost_ = 0.0;
@@ -110,6 +110,7 @@ Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
     const auto sizes = samples(rows_, settings_);
     for (const Index size : sizes) {
         const bool first = size == sizes.front(), last = size == rows_.size();
+        patient_ = first && !last && size * rows_.features() <= settings_.patience;
         const double width = first ? settings_.widest_band * margin_ : next_band(gap);
         take_first(size);
         share_ = settings_.first_share;
@@ -118,7 +119,12 @@ Status ProximalNewton<Loss, Real>::grow(double gap, Index max_visits) {
         narrowed_ = 0;
         base_.clear();
         const Status status = run(last ? gap : std::max(gap, settings_.sample_gap), max_visits);
-        if (last || stopped() || status == Status::max_iterations) return status;
+        patient_ = false;
+        if (last || status == Status::max_iterations) return status;
+        if (stopped()) {
+            certified_ = false;  // a sample's coefficients are not those of all
+            return stop_reason(control_);
+        }
         move_bias();
     }
     return Status::precision;

@@ -55,6 +55,9 @@ struct SequentialSettings {
     double coupling_to_grow = 1.2, coupling_to_shrink = 1.5;
     /// Full loops that may pass without the guess of the gap being halved: rounding in the weights may fool it.
     int max_idle = 30;
+    /// Weights are added to their mean after so many parts of a loop, but not so often that it is more than this share
+    /// of the multiplications.
+    double means_in_loop = 16.0, mean_share = 0.02;
 };
 
 /// The sequential dual method for linear machines (Keerthi et al. 2 and 3): one example after the other gets the row of
@@ -117,6 +120,9 @@ class SequentialDual {
     void count(Index visits) { visits_ += visits; }
     [[nodiscard]] std::span<const double> sums() const { return sums_; }
     [[nodiscard]] std::span<const double> bias() const { return bias_; }
+    /// The mean of the weights and of the bias in the last half of the visits, or more of them: long before the end a
+    /// better point of the primal than the weights of the coefficients, which follow the last examples seen.
+    [[nodiscard]] PrimalPoint mean_point() const;
     /// The guesses of the last full loop.
     [[nodiscard]] double guessed_gap() const { return guessed_gap_; }
     [[nodiscard]] double violation() const { return violation_; }
@@ -179,6 +185,8 @@ class SequentialDual {
     /// Go back to a share of the steps of a batch.
     void shorten(std::size_t t, Index count, double share);
     void prepare(std::size_t t) const;
+    /// Add the weights to the mean if it is time to, and begin a new one when twice as many have been added as before.
+    void note_mean();
     [[nodiscard]] double squared_weights() const;
 
     SequentialSettings settings_;
@@ -203,6 +211,13 @@ class SequentialDual {
     std::vector<Room> rooms_;  // for each part of the rows
     Index most_in_batch_, least_in_batch_ = 2, batch_ = 1;
     double work_ = 0.0;  // multiplications of a visit
+    /// Sums of weights (features x classes, padded) and biases at some moments.
+    struct Mean {
+        std::vector<double> weights, bias;
+        Index moments = 0;
+    };
+    Mean mean_, mean_before_;  // of this half, and of the one before
+    Index noted_ = 0;          // visits then
 };
 
 }  // namespace polymargin

@@ -165,6 +165,7 @@ double SequentialDual<Loss, Real>::visit_all(std::span<const std::uint32_t> exam
             after(loop_[t + v], visits_made_[v]);
         }
         apply_batch(t, count);
+        note_mean();
         t += count;
         unchecked += count;
     }
@@ -190,6 +191,44 @@ bool SequentialDual<Loss, Real>::full_loop() {
     // The losses are those of many moments: a guess below zero is as wrong as one above.
     guessed_gap_ = std::abs(primal - dual) / std::max({std::abs(primal), std::abs(dual), 1e-300});
     return true;
+}
+
+template <RowLoss Loss, class Real>
+void SequentialDual<Loss, Real>::note_mean() {
+    const auto n = static_cast<double>(point_.rows.size());
+    const auto size = static_cast<double>(point_.rows.features() * weights_.width());
+    const double visits = std::max(n / settings_.means_in_loop, size / (settings_.mean_share * std::max(1.0, work_)));
+    if (static_cast<double>(visits_ - noted_) < visits) return;
+    noted_ = visits_;
+    if (mean_.moments > 0 && mean_.moments >= 2 * mean_before_.moments) {
+        std::swap(mean_, mean_before_);
+        mean_ = {};
+    }
+    mean_.weights.resize(point_.rows.features() * weights_.width(), 0.0);
+    mean_.bias.resize(point_.classes, 0.0);
+    const Real* w = weights_.row(0);
+    for (double& sum : mean_.weights) sum += static_cast<double>(*w++);
+    for (Index m = 0; m < point_.classes; ++m) mean_.bias[m] += bias_[m];
+    ++mean_.moments;
+}
+
+template <RowLoss Loss, class Real>
+PrimalPoint SequentialDual<Loss, Real>::mean_point() const {
+    PrimalPoint point{std::vector<double>(point_.rows.features() * point_.classes, 0.0),
+                      std::vector<double>(point_.classes, 0.0)};
+    const Index moments = mean_.moments + mean_before_.moments;
+    const auto original = point_.rows.original_features();
+    for (const Mean* mean : {&mean_, &mean_before_}) {
+        if (mean->moments == 0) continue;
+        for (Index m = 0; m < point_.classes; ++m) {
+            for (Index f = 0; f < point_.rows.features(); ++f) {
+                point.weights[original[f] * point_.classes + m] +=
+                    mean->weights[f * weights_.width() + m] / static_cast<double>(moments);
+            }
+            point.bias[m] += mean->bias[m] / static_cast<double>(moments);
+        }
+    }
+    return point;
 }
 
 template <RowLoss Loss, class Real>

@@ -55,6 +55,16 @@ class LinearSolver {
         : task_(task), rows_(rows), tools_(tools), free_(task.bias == BiasKind::free) {}
 
     LinearSolution run() {
+        LinearSolution solution = run_to_the_end();
+        // Whoever is out of time gets a better point of the primal than the weights of coefficients left half done.
+        if constexpr (!kScoresSumToZero<Loss>) {
+            if (solution.status != Status::converged && solver_ && tools_.control.out_of_time()) take_mean(solution);
+        }
+        return solution;
+    }
+
+  private:
+    LinearSolution run_to_the_end() {
         if (!task_.start_support.empty()) start(task_.start_support, task_.start_rows);
         if (free_) shift_ = starting_bias();
         // On samples the sequential method may never be needed.
@@ -72,7 +82,17 @@ class LinearSolver {
         return run_sequential();
     }
 
-  private:
+    /// Of the weights in the last loops, if it is better.
+    void take_mean(LinearSolution& solution) {
+        const PrimalPoint mean = sequential().mean_point();
+        LinearState state =
+            evaluate(task_.loss, task_.problem, solution.coefficients, task_.bias_weight(), {}, tools_.workers, &mean);
+        if (state.objectives.primal < solution.state.objectives.primal) {
+            state.objectives.dual = solution.state.objectives.dual;
+            solution.state = std::move(state);
+        }
+    }
+
     SequentialDual<Loss, Real>& sequential() {
         const LinearData& problem = task_.problem;
         if (!solver_) {
@@ -143,7 +163,7 @@ class LinearSolver {
     double mean_norm() {
         if (rows_.ready() == 0) {
             const auto sizes = ProximalNewton<Loss, Real>::samples(rows_, task_.tuning.newton);
-            rows_.read_to(sizes.front(), {.pool = tools_.workers.pool, .control = &tools_.control});
+            rows_.read_to(sizes.front(), {.pool = tools_.workers.pool, .control = &tools_.control, .thorough = true});
         }
         const Index count = rows_.ready();
         double mean = 0.0;

@@ -22,17 +22,18 @@ struct Setup {
     Loss loss;
     DataView data;
     double weight;
-    Control control{kTimeLimit};
+    Control control;
     ThreadPool pool;
     Blas blas = plain::blas();
     LinearRows<Real> rows;
     ProximalNewton<Loss, Real> solver;
 
-    Setup(const Loss& l, const LinearProblem& p, double w, int threads = 2)
+    Setup(const Loss& l, const LinearProblem& p, double w, int threads = 2, double seconds = kTimeLimit)
         : problem(p),
           loss(l),
           data(p.csr.view()),
           weight(w),
+          control(seconds),
           pool(threads),
           rows(data, p.order, {}),
           solver(loss, p.labels, p.cost_bounds, p.classes, rows, w, false, {}, blas, pool, control) {}
@@ -199,6 +200,22 @@ TEST(a_stop_in_a_sample_leaves_points_of_all_examples) {
     CHECK(setup.dual() >= 0.0);
     // Nobody has seen all examples yet.
     CHECK(setup.solver.visits() < problem.size());
+}
+
+TEST(without_time_there_is_the_answer_of_the_first_sample) {
+    const LinearProblem problem(3, 4000, 6, 1.0, 17);
+    fixtures::for_row_losses([&](const auto& loss) {
+        Setup<std::decay_t<decltype(loss)>, double> whole(loss, problem, 1.0), late(loss, problem, 1.0, 2, 0.0),
+            cancelled(loss, problem, 1.0);
+        CHECK(whole.solver.grow(1e-6, -1) == Status::converged);
+        CHECK(late.solver.grow(1e-6, -1) == Status::time_limit);
+        CHECK(late.solver.visits() < whole.solver.visits());
+        CHECK(late.primal() < 1.1 * whole.primal());
+        late.check_feasible();
+        cancelled.control.cancel();
+        CHECK(cancelled.solver.grow(1e-6, -1) == Status::stopped);
+        CHECK(cancelled.solver.visits() < late.solver.visits());
+    });
 }
 
 TEST(no_more_is_read_than_the_samples_need) {

@@ -158,6 +158,22 @@ TEST(every_visit_makes_the_dual_larger) {
     });
 }
 
+TEST(the_mean_of_the_weights_is_better_than_the_last_ones) {
+    const LinearProblem problem(3, 2000, 30, 3.0, 5);
+    fixtures::for_row_losses([&](const auto& loss) {
+        SequentialSettings settings;
+        settings.max_visits = 3 * problem.size();
+        settings.shrinking = false;
+        Setup<std::decay_t<decltype(loss)>, double> setup(loss, problem, settings);
+        setup.solver.set_bias(1.0, {});
+        CHECK(setup.solver.run(1e-9) == Status::max_iterations);
+        const LinearData linear{setup.data, problem.order, problem.labels, problem.cost_bounds, problem.classes};
+        const PrimalPoint mean = setup.solver.mean_point();
+        const LinearState at_mean = evaluate(loss, linear, setup.solver.coefficients(), 1.0, {}, {}, &mean);
+        CHECK(at_mean.objectives.primal < setup.state(1.0).objectives.primal);
+    });
+}
+
 TEST(steps_of_alike_examples_made_together_are_shortened) {
     // Few features, so that a step of each of a batch goes much too far.
     const LinearProblem problem(4, 130, 2, 1.0, 369);
