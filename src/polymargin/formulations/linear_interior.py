@@ -79,7 +79,7 @@ class InteriorRule:
     step_flops: float = 8e6
     most_flops: float = 2e11
     most_examples: int = 4096
-    share: float = 0.25
+    share: float = 1.0
     binary_share: float = 1.0
     pairs_share: float = 3.0
     joint_share: float = 0.3

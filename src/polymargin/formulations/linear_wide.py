@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 
 from polymargin.formulations.formulation import RunOptions, Solution
 from polymargin.formulations.training import TrainingSet
@@ -31,8 +33,11 @@ class WideRule:
         and loops 0.02 s or more than 10.
     most_examples : int
         Of a matrix that the core computes as a whole.
-    newton_features, newton_rows : int
-        With fewer features than this, and so many examples for each, there are Newton steps.
+    newton_features, newton_rows, newton_from : int
+        With fewer features than this, so many examples for each and so many in all, there are Newton steps.
+    moderate : float
+        Mean of C |x|^2 up to which these come first of few examples too. (segment in [-1, 1], C=1: 0.01 s, by kernel
+        values 0.02 to 0.09. Raw it is 10^5, and loops crawl.)
     visit_flops : float
         What a visit of the sequential dual method costs beside the products of its features and classes.
     row_flops : float
@@ -49,6 +54,8 @@ class WideRule:
     most_examples: int = 16384
     newton_features: int = 1024
     newton_rows: int = 4
+    newton_from: int = 2048
+    moderate: float = 1e3
     visit_flops: float = 1e3
     row_flops: float = 10.0
     binary_loops: float = 100.0
@@ -58,9 +65,19 @@ class WideRule:
 
     def is_for(self, training: TrainingSet) -> bool:
         """Whether there may be a matrix, and Newton steps may not."""
-        n, features = training.n_examples, training.X.shape[1]
-        narrow = features <= self.newton_features and self.newton_rows * features <= n
-        return n <= self.most_examples and not narrow
+        return training.n_examples <= self.most_examples and not self.is_narrow(training)
+
+    def is_narrow(self, training: TrainingSet) -> bool:
+        """Whether there are few features, and many examples for each."""
+        features = training.X.shape[1]
+        return features <= self.newton_features and self.newton_rows * features <= training.n_examples
+
+    def is_easy(self, training: TrainingSet) -> bool:
+        """Whether Newton steps end soon: few features, and no scores far beyond the hinges."""
+        if training.n_examples < self.newton_from or not self.is_narrow(training):
+            return False
+        square = float(np.mean(row_norms(training.X, squared=True)))
+        return bool(training.largest_cost_bound * square <= self.moderate)
 
     def matrix_flops(self, training: TrainingSet) -> float:
         """Return what kernel values cost, half of which are computed."""
@@ -74,7 +91,7 @@ class WideRule:
         """Whether the matrix is cheap beside the loops that it saves."""
         n = training.n_examples
         if n <= self.few_examples:
-            return True
+            return not self.is_easy(training)
         loops = self.binary_loops * n * self.visit(training, columns)
         return binary and self.is_for(training) and self.matrix_flops(training) <= loops
 
