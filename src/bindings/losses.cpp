@@ -43,6 +43,11 @@ void bind_losses(nb::module_& m) {
         m, "AbsoluteMaximum",
         "max_m max(0, 1 - (+-1) s_m), plus for m = y, which counts if own; scores summing to zero")
         .def(nb::init<bool>(), nb::arg("own") = false);
+    nb::class_<SquaredWestonWatkins>(m, "SquaredWestonWatkins", "sum_{m != y} max(0, margin - (s_y - s_m))^2")
+        .def(nb::init<double>(), nb::arg("margin") = 2.0);
+    nb::class_<SquaredCrammerSinger>(m, "SquaredCrammerSinger", "(max_m (s_m + [m != y]) - s_y)^2").def(nb::init<>());
+    nb::class_<SquaredOneVsRest>(m, "SquaredOneVsRest", "sum_m max(0, 1 - (+-1) s_m)^2, plus for m = y")
+        .def(nb::init<>());
     m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("gradient"), nb::arg("curvature"), nb::arg("label"),
           nb::arg("cost_bound"), nb::arg("row"),
           "Return the row of one example that is best while all others stay; None if there is no best one.");

@@ -157,10 +157,12 @@ void bind_train_binary(nb::module_& m, nb::class_<Session>& session) {
     nb::class_<BinaryProblems>(m, "BinaryProblems", "Binary problems, each some signed ranges of examples.")
         .def(
             "__init__",
-            [](BinaryProblems* self, const Array<const Index, nb::shape<-1, 4>>& table) {
-                new (self) BinaryProblems{problems_from({table.data(), table.size()})};
+            [](BinaryProblems* self, const Array<const Index, nb::shape<-1, 4>>& table, bool squared) {
+                new (self) BinaryProblems{problems_from({table.data(), table.size()}, squared)};
             },
-            nb::arg("table"), "Take rows (problem, begin, end, sign), sorted by problem; ValueError names a bad one.")
+            nb::arg("table"), nb::arg("squared") = false,
+            "Take rows (problem, begin, end, sign), sorted by problem; ValueError names a bad one. The hinges may be "
+            "squared.")
         .def("__len__", [](const BinaryProblems& problems) { return problems.all.size(); })
         .def_prop_ro("sizes", &sizes, nb::rv_policy::automatic, "Examples of each problem.");
     nb::class_<BinaryStarts>(m, "BinaryStart", "Feasible points of binary problems side by side, as in BinaryResults.")

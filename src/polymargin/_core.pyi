@@ -142,7 +142,22 @@ class AbsoluteMaximum:
 
     def __init__(self, own: bool = False) -> None: ...
 
-def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
+class SquaredWestonWatkins:
+    """sum_{m != y} max(0, margin - (s_y - s_m))^2"""
+
+    def __init__(self, margin: float = 2.0) -> None: ...
+
+class SquaredCrammerSinger:
+    """(max_m (s_m + [m != y]) - s_y)^2"""
+
+    def __init__(self) -> None: ...
+
+class SquaredOneVsRest:
+    """sum_m max(0, 1 - (+-1) s_m)^2, plus for m = y"""
+
+    def __init__(self) -> None: ...
+
+def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
     """
     Return the row of one example that is best while all others stay; None if there is no best one.
     """
@@ -284,9 +299,9 @@ class BinarySettings:
 class BinaryProblems:
     """Binary problems, each some signed ranges of examples."""
 
-    def __init__(self, table: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+    def __init__(self, table: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)], squared: bool = False) -> None:
         """
-        Take rows (problem, begin, end, sign), sorted by problem; ValueError names a bad one.
+        Take rows (problem, begin, end, sign), sorted by problem; ValueError names a bad one. The hinges may be squared.
         """
 
     def __len__(self) -> int: ...
@@ -430,10 +445,10 @@ class JointSettings:
 class JointProblem:
     """A machine for all classes at once, on kernel values."""
 
-    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
+    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
     @property
-    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum:
+    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest:
         """What a row of scores costs."""
 
     @property
@@ -590,10 +605,10 @@ class LinearSettings:
 class LinearProblem:
     """A linear machine, trained without kernel values."""
 
-    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
+    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
     @property
-    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum:
+    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest:
         """What a row of scores costs."""
 
     @property

@@ -8,6 +8,7 @@
 #include "fixtures.hpp"
 #include "plain_absolute.hpp"
 #include "plain_losses.hpp"
+#include "plain_squared.hpp"
 #include "problem/crammer_singer.hpp"
 #include "problem/one_vs_rest.hpp"
 #include "problem/weston_watkins.hpp"
@@ -70,6 +71,15 @@ inline plain::OneVsRest plain_of(const polymargin::OneVsRest&) {
     return {};
 }
 
+inline plain::Squared plain_of(const polymargin::SquaredWestonWatkins&) {
+    return {.margin = 2.0};
+}
+inline plain::Squared plain_of(const polymargin::SquaredCrammerSinger&) {
+    return {.largest = true};
+}
+inline plain::Squared plain_of(const polymargin::SquaredOneVsRest&) {
+    return {.one_vs_rest = true};
+}
 inline plain::Absolute plain_of(const polymargin::AbsoluteSum&) {
     return plain::absolute_losses(2)[0];
 }

@@ -96,7 +96,8 @@ bool wants_exact(const BinaryFamily& family) {
 bool may_share_start(const BinaryFamily& family, Index examples) {
     return family.starts.empty() && family.paths.empty() && family.folds.empty() && family.refine &&
            family.settings.max_iterations < 0 && family.problems.size() > 1 &&
-           std::ranges::all_of(family.problems, [&](const auto& problem) { return problem.size() == examples; }) &&
+           std::ranges::all_of(family.problems,
+                               [&](const auto& problem) { return problem.size() == examples && !problem.squared; }) &&
            std::ranges::none_of(family.cost_bounds, [](double bound) { return std::isinf(bound); });
 }
 

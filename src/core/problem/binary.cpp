@@ -38,12 +38,12 @@ void require(bool holds, const char* what, std::size_t number, const char* rule)
 
 }  // namespace
 
-std::vector<BinaryProblem> problems_from(std::span<const Index> table) {
+std::vector<BinaryProblem> problems_from(std::span<const Index> table, bool squared) {
     std::vector<BinaryProblem> problems;
     for (std::size_t row = 0; 4 * row < table.size(); ++row) {
         const Index problem = table[4 * row], begin = table[4 * row + 1], end = table[4 * row + 2],
                     sign = table[4 * row + 3];
-        if (problem == std::ssize(problems)) problems.emplace_back();
+        if (problem == std::ssize(problems)) problems.emplace_back().squared = squared;
         require(problem + 1 == std::ssize(problems), "row", row,
                 "problems must be numbered 0, 1, 2, ..., in this order");
         require(sign == 1 || sign == -1, "row", row, "the sign must be +1 or -1");
@@ -193,13 +193,32 @@ POLYMARGIN_MULTIVERSION Terms terms_of(const double* beta, const double* f, cons
     return {sum_of(quadratic), sum_of(linear), sum_of(loss), *std::min_element(margin, margin + kLanes)};
 }
 
-Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::span<const double> cost_bounds,
-                      double intercept) {
+/// The same of squared hinges; the ridge is part of f, not of scores.
+POLYMARGIN_MULTIVERSION Terms squared_terms_of(const double* beta, const double* f, const double* costs, Index size,
+                                               double sign, double intercept) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    double quadratic[kLanes] = {}, linear[kLanes] = {}, loss[kLanes] = {}, margin[kLanes];
+    std::fill_n(margin, kLanes, none);
+    in_lanes(size, [&](Index i, Index l) POLYMARGIN_INLINED {
+        const double ridge = costs[i] > 0.0 ? 0.5 / costs[i] : 0.0, plain = f[i] - ridge * beta[i];
+        quadratic[l] += beta[i] * (plain + sign);
+        linear[l] += beta[i] * (sign - 0.5 * ridge * beta[i]);
+        const double shortfall = -sign * (plain + intercept);
+        const double missing = shortfall > 0.0 ? shortfall : 0.0, cost = costs[i] < none ? costs[i] : 0.0;
+        loss[l] += cost * missing * missing;
+        const double hard = costs[i] < none ? none : 1.0 - shortfall;
+        margin[l] = hard < margin[l] ? hard : margin[l];
+    });
+    return {sum_of(quadratic), sum_of(linear), sum_of(loss), *std::min_element(margin, margin + kLanes)};
+}
+
+/// The sum of the terms of all runs as objectives.
+template <class TermsOf>
+Objectives objectives_of(std::span<const Run> runs, TermsOf&& terms_of_run) {
     double quadratic = 0.0, linear = 0.0, loss = 0.0;
     double smallest_margin = std::numeric_limits<double>::infinity();
     for (const Run& run : runs) {
-        const Terms own = terms_of(state.beta.data() + run.local, state.f.data() + run.local,
-                                   cost_bounds.data() + run.global, run.size, run.sign, intercept);
+        const Terms own = terms_of_run(run);
         quadratic += own.quadratic;
         linear += own.linear;
         loss += own.loss;
@@ -215,6 +234,22 @@ Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::
     const double rounding = 1e-12 * std::abs(result.dual);
     if (result.primal < result.dual && result.dual - result.primal <= rounding) result.primal = result.dual;
     return result;
+}
+
+Objectives objectives(std::span<const Run> runs, const BinaryState& state, std::span<const double> cost_bounds,
+                      double intercept) {
+    return objectives_of(runs, [&](const Run& run) {
+        return terms_of(state.beta.data() + run.local, state.f.data() + run.local, cost_bounds.data() + run.global,
+                        run.size, run.sign, intercept);
+    });
+}
+
+Objectives squared_objectives(std::span<const Run> runs, const BinaryState& state, std::span<const double> costs,
+                              double intercept) {
+    return objectives_of(runs, [&](const Run& run) {
+        return squared_terms_of(state.beta.data() + run.local, state.f.data() + run.local, costs.data() + run.global,
+                                run.size, run.sign, intercept);
+    });
 }
 
 }  // namespace polymargin

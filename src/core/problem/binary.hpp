@@ -28,8 +28,15 @@ struct SignedRange {
 /// grow and `I_low` those whose `b_i` may fall, a solution has `max_{I_low} f <= min_{I_up} f`, and Hsu & Lin (22)
 /// stops when that holds to within `tol`. A pair of classes is two ranges, a class against the rest up to three, a
 /// column of an output code as many as it needs.
+///
+/// With squared hinges, `C_i max(0, 1 - y_i s_i)^2`, there are no upper bounds, and the kernel has a ridge,
+///
+///     max_b  y'b - 1/2 b'(K + D)b   subject to   sum_i b_i = 0,   0 <= y_i b_i,   D_ii = 1 / (2 C_i):
+///
+/// then `f = (K + D) b - y`, and the same conditions hold. Scores are those of K alone.
 struct BinaryProblem {
     std::vector<SignedRange> ranges;  ///< of the engine's numbering, not empty, disjoint and ascending
+    bool squared = false;             ///< are the hinges squared?
 
     [[nodiscard]] Index size() const {
         Index total = 0;
@@ -41,7 +48,7 @@ struct BinaryProblem {
 /// Read problems from rows (problem, begin, end, sign), sorted by problem. Throws std::invalid_argument, naming the
 /// row, unless problems are numbered 0, 1, 2, ..., their ranges are not empty, ascend and do not meet, and every
 /// problem has both signs.
-[[nodiscard]] std::vector<BinaryProblem> problems_from(std::span<const Index> table);
+[[nodiscard]] std::vector<BinaryProblem> problems_from(std::span<const Index> table, bool squared = false);
 
 /// Throw std::invalid_argument, naming the problem, unless all of them are among so many examples.
 void check_within(std::span<const BinaryProblem> problems, Index examples);
@@ -96,5 +103,17 @@ struct Objectives {
 /// scaled until every margin is 1; it is infinite while some example is on the wrong side.
 [[nodiscard]] Objectives objectives(std::span<const Run> runs, const BinaryState& state,
                                     std::span<const double> cost_bounds, double intercept);
+
+/// What a cost makes of a squared hinge in the dual: the limit of its coefficient, and the ridge.
+[[nodiscard]] inline double squared_limit(double cost) {
+    return cost > 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
+}
+[[nodiscard]] inline double squared_ridge(double cost) {
+    return cost > 0.0 ? 0.5 / cost : 0.0;
+}
+
+/// The same of squared hinges: `costs` are the C_i, and the gradient is that with the ridge.
+[[nodiscard]] Objectives squared_objectives(std::span<const Run> runs, const BinaryState& state,
+                                            std::span<const double> costs, double intercept);
 
 }  // namespace polymargin

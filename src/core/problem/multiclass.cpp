@@ -18,6 +18,7 @@ constexpr double kNoCurvature = 1e-290;
 struct Target {
     double largest;
     double most;
+    double level;
     bool full;
 };
 
@@ -66,7 +67,7 @@ Balance balance(std::span<const double> z, const Target& target, double t) {
     constexpr std::size_t few = 8;
     const auto [sum, inner] = z.size() <= few ? short_clipped_sum(z, t, target.largest)
                                               : clipped_sum(z.data(), std::ssize(z), t, target.largest);
-    return target.full ? Balance{sum - target.most, -inner} : Balance{sum - t, -inner - 1.0};
+    return target.full ? Balance{sum - target.most, -inner} : Balance{sum - target.level * t, -inner - target.level};
 }
 
 /// The zero of `balance` between `low` and `high`.
@@ -128,9 +129,9 @@ double spread_excess(std::span<double> beta, Index label, double largest, double
 }  // namespace
 
 bool exact_step(std::span<const double> gradient, double curvature, Index label, const RowLimits& limits,
-                std::span<double> beta) {
+                std::span<double> beta, double level) {
     if (!(curvature > kNoCurvature)) return linear_step(gradient, label, limits, beta);
-    const double own = gradient[label], before = beta[label];
+    const double own = gradient[label], before = beta[label] / level;
     double lowest = kInfinity, highest = -kInfinity;
     // z takes the place of beta: nothing else is needed of it.
     for (Index m = 0; m < std::ssize(beta); ++m) {
@@ -145,7 +146,7 @@ bool exact_step(std::span<const double> gradient, double curvature, Index label,
     }
     beta[label] = -kInfinity;
     double low = 0.0, high = highest, start = before;
-    Target target{.largest = limits.largest, .most = limits.most, .full = false};
+    Target target{.largest = limits.largest, .most = limits.most, .level = level, .full = false};
     target.full = std::isfinite(limits.most) && balance(beta, target, limits.most).value >= 0.0;
     if (target.full) {
         // Only differences of z count. They may be nothing beside z itself: bring the highest down to 0.

@@ -231,9 +231,10 @@ concept AbsoluteLimitedLoss =
     };
 
 /// The exact step for such a feasible set, by Newton's method on t with a bracket: expected O(k), exact because the
-/// function is piecewise linear. False if the minimum does not exist (curvature 0 and no limit).
+/// function is piecewise linear. False if the minimum does not exist (curvature 0 and no limit). A conjugate term may
+/// make of the formulas `z_m = a_m - h_m / curvature + S0 / level`, and the sum is `level t` then.
 [[nodiscard]] bool exact_step(std::span<const double> gradient, double curvature, Index label, const RowLimits& limits,
-                              std::span<double> beta);
+                              std::span<double> beta, double level = 1.0);
 
 /// What counts as rounding in a row of coefficients: a small multiple of the last bit of the largest, or of C. C may be
 /// far above all of them.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -12,14 +13,16 @@ namespace polymargin {
 
 /// Coefficients of a machine whose classes do not meet, moved where they are free, so that the sums over the examples
 /// come near zero. In one direction all of them together move the weights little, for they are on both sides of the
-/// margin; and half of the way to a limit leaves a coefficient free, and an example where its margin is.
+/// margin; and half of the way to a limit leaves a coefficient free, and an example where its margin is. Where there is
+/// no limit they grow in proportion.
 template <SeparableLoss Loss>
 Coefficients with_free_moved(const Loss& loss, const LinearData& problem, const Coefficients& coefficients) {
     const Index k = problem.classes;
     std::vector<double> excess(k, 0.0), capacity(k, 0.0), row(k), lowest(k), highest(k);
     const auto room = [&](Index m, double b, bool fall) {
         if (!(b > lowest[m] && b < highest[m])) return 0.0;
-        return 0.5 * (fall ? lowest[m] - b : highest[m] - b);
+        const double way = fall ? lowest[m] - b : highest[m] - b;
+        return std::isinf(way) ? std::copysign(b, way) : 0.5 * way;
     };
     const auto find_limits = [&](Index i) {
         const Example example{problem.labels[i], problem.cost_bounds[i]};

@@ -47,9 +47,28 @@ void BinaryTask<Real>::begin_anew() {
     fresh_ = true;
 }
 
+/// Go on with other costs. Of squared hinges they are a ridge, which the gradient follows, and no bounds.
+template <class Real>
+void BinaryTask<Real>::set_costs(std::span<const double> costs) {
+    costs_ = cost_bounds_ = costs;
+    if (!problem_.squared) return;
+    limits_.resize(costs.size());
+    ridge_.resize(problem_.size(), 0.0);
+    for (const Run& run : runs_) {
+        for (Index i = 0; i < run.size; ++i) {
+            const Index t = run.local + i;
+            const double cost = costs[run.global + i], before = std::exchange(ridge_[t], squared_ridge(cost));
+            limits_[run.global + i] = squared_limit(cost);
+            if (!(cost > 0.0)) continue;
+            state_.f[t] += (ridge_[t] - before) * state_.beta[t];
+        }
+    }
+    cost_bounds_ = limits_;
+}
+
 template <class Real>
 void BinaryTask<Real>::begin_stage(std::span<const double> cost_bounds) {
-    cost_bounds_ = cost_bounds;
+    set_costs(cost_bounds);
     past_iterations_ += std::exchange(iterations_, 0);
     iteration_limit_ = settings_.max_iterations;
     tolerance_ = settings_.tolerance;
@@ -62,7 +81,8 @@ template <class Real>
 bool BinaryTask<Real>::raise_costs() {
     if (path_ == nullptr || cost_ + 1 == std::ssize(path_->cost_bounds)) return false;
     const std::span<const double> cost_bounds(path_->cost_bounds[++cost_]);
-    scale_to(cost_bounds, path_->growth[cost_]);
+    if (problem_.squared) set_costs(cost_bounds);
+    scale_to(problem_.squared ? cost_bounds_ : cost_bounds, path_->growth[cost_]);
     begin_stage(cost_bounds);
     return true;
 }
@@ -164,7 +184,7 @@ void BinaryTask<Real>::keep_solution(Status status) {
     result.iterations = iterations_;
     result.violation = violation(runs_, state_, cost_bounds_).size();
     result.intercept = intercept(runs_, state_, cost_bounds_);
-    result.objectives = objectives(runs_, state_, cost_bounds_, result.intercept);
+    result.objectives = worth(result.intercept);
     const auto used = std::ranges::count_if(state_.beta, [](double b) { return b != 0.0; });
     result.support.reserve(used);
     result.beta.reserve(used);
@@ -176,7 +196,7 @@ void BinaryTask<Real>::keep_solution(Status status) {
                 result.beta.push_back(b);
             }
             if (settings_.folds != nullptr) {
-                result.held_out.push_back(state_.f[run.local + i] + run.sign + result.intercept);
+                result.held_out.push_back(plain_gradient(run.local + i) + run.sign + result.intercept);
             }
         }
     }
@@ -198,7 +218,7 @@ void BinaryTask<Real>::keep_held_out(Status status) {
     for (const Run& run : runs_) {
         for (Index i = 0; i < run.size; ++i) {
             if (settings_.folds->of[run.global + i] != fold_) continue;
-            results_.back().held_out[run.local + i] = state_.f[run.local + i] + run.sign + offset;
+            results_.back().held_out[run.local + i] = plain_gradient(run.local + i) + run.sign + offset;
         }
     }
 }
@@ -419,7 +439,7 @@ void BinaryTask<Real>::load_block() {
         for (const Run& run : runs_) {
             for (Index t = run.local; t < run.local + run.size; ++t) load_variable(t, t, run);
         }
-        return;
+        return load_ridge();
     }
     block_.resize(q, working_.capacity());
     for (Index s = 0; s < q; ++s) load_variable(s, working_.members()[s], run_of(working_.members()[s]));
@@ -428,6 +448,21 @@ void BinaryTask<Real>::load_block() {
     constexpr std::size_t group = 16;
     for (std::size_t start = 0; start < added.size(); start += group) {
         load_columns(added.subspan(start, std::min(group, added.size() - start)));
+    }
+    load_ridge();
+}
+
+/// The ridge of all variables, which may be another one than last time, beside the rows.
+template <class Real>
+void BinaryTask<Real>::load_ridge() {
+    block_.ridge.clear();
+    if (!problem_.squared) return;
+    for (Index s = 0; s < working_.size(); ++s) {
+        const auto [segment, place] = columns_[s];
+        const Index t = working_.members()[s];
+        block_.ridge.push_back(ridge_[t]);
+        block_.diagonal.data()[s] =
+            static_cast<Real>(tables_[segment][segment]->row(global_of(t))[place] + block_.ridge.back());
     }
 }
 
@@ -492,6 +527,9 @@ void BinaryTask<Real>::add_to_gradient(std::span<const Index> locals, std::span<
         }
         accumulate<Real>(rows, change, state_.f.data() + offsets_[b], segments_[b].size());
     }
+    for (std::size_t i = 0; i < locals.size() && problem_.squared; ++i) {
+        state_.f[locals[i]] += ridge_[locals[i]] * change[i];
+    }
 }
 
 template <class Real>
@@ -541,7 +579,7 @@ void BinaryTask<Real>::polish_solution(const Blas& blas, Index max_free, Index m
         std::size_t b = 0;
         for (const Index j : which) {
             while (b + 1 < offsets_.size() && offsets_[b + 1] <= j) ++b;
-            *out++ = static_cast<double>(tables[b]->row(g)[j - offsets_[b]]);
+            *out++ = static_cast<double>(tables[b]->row(g)[j - offsets_[b]]) + (i == j ? ridge_of(i) : 0.0);
         }
     };
     const auto moved = [this](std::span<const Index> which, std::span<const double> change) {

@@ -105,6 +105,11 @@ class BinaryTask {
     [[nodiscard]] bool has_all() const {
         return problem_.size() <= working_.capacity() && (in_one_piece_ || problem_.size() <= settings_.whole_set);
     }
+    [[nodiscard]] double ridge_of(Index local) const { return problem_.squared ? ridge_[local] : 0.0; }
+    /// f without the ridge, which is not part of scores.
+    [[nodiscard]] double plain_gradient(Index local) const {
+        return state_.f[local] - ridge_of(local) * state_.beta[local];
+    }
     [[nodiscard]] bool outgrows_working_set() const;
     void take_all();
     [[nodiscard]] std::size_t pending_batch() const {
@@ -112,12 +117,14 @@ class BinaryTask {
     }
 
     [[nodiscard]] std::optional<Status> reason_to_end();
+    [[nodiscard]] Objectives worth(double intercept) const;
     [[nodiscard]] double gap() const;
     [[nodiscard]] bool meets_rule() const;
     [[nodiscard]] bool closes_gap();
     [[nodiscard]] Index polishing_solves() const;
     [[nodiscard]] bool demands_more();
     void undo_closing();
+    void set_costs(std::span<const double> costs);
     void begin_stage(std::span<const double> cost_bounds);
     void begin_anew();
     [[nodiscard]] bool raise_costs();
@@ -138,12 +145,14 @@ class BinaryTask {
     [[nodiscard]] const Real* fetch_row(Index t);
     void load_variable(Index slot, Index local, const Run& run);
     void load_diagonal();
+    void load_ridge();
     void load_columns(std::span<const Index> slots);
     void add_to_gradient(std::span<const Index> locals, std::span<const double> change);
 
     const BinaryProblem& problem_;
     std::span<const Range> segments_;
-    std::span<const double> cost_bounds_;
+    std::span<const double> costs_, cost_bounds_;  // C_i; the limits of the coefficients, which are the same for hinges
+    std::vector<double> limits_, ridge_;           // of squared hinges, in the engine's and the problem's numbering
     const CostPath* path_;
     const BinarySettings& settings_;
     const Control& control_;

@@ -11,7 +11,13 @@ namespace polymargin {
 
 template <class Real>
 double BinaryTask<Real>::gap() const {
-    return objectives(runs_, state_, cost_bounds_, intercept(runs_, state_, cost_bounds_)).gap();
+    return worth(intercept(runs_, state_, cost_bounds_)).gap();
+}
+
+template <class Real>
+Objectives BinaryTask<Real>::worth(double intercept) const {
+    return problem_.squared ? squared_objectives(runs_, state_, costs_, intercept)
+                            : objectives(runs_, state_, costs_, intercept);
 }
 
 /// Whether the answer is as good as was asked for.

@@ -16,7 +16,7 @@ namespace polymargin {
 /// example from zero. A few examples show whether it is; if not, the problem begins at zero.
 template <class Real>
 void BinaryTask<Real>::start_evenly() {
-    if (path_ == nullptr || hard_ || !pending_.empty()) return;
+    if (path_ == nullptr || hard_ || problem_.squared || !pending_.empty()) return;
     double sides[2] = {};
     for (const Run& run : runs_) {
         const auto bounds = cost_bounds_.subspan(run.global, run.size);

@@ -109,7 +109,9 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
         if (!(second.value < Real(0))) return result;
         const Index j = second.at;
         const Real* row_j = block.row(j);
-        const double curvature = static_cast<double>(row_i[i]) + row_j[j] - 2.0 * row_i[j];
+        const double* diagonal_ridge = block.ridge.empty() ? nullptr : block.ridge.data();
+        const double ridge = diagonal_ridge == nullptr ? 0.0 : diagonal_ridge[i] + diagonal_ridge[j];
+        const double curvature = static_cast<double>(row_i[i]) + row_j[j] - 2.0 * row_i[j] + ridge;
         const double wanted =
             (static_cast<double>(block.f.data()[j]) - first.lowest.value) / std::max(curvature, kFlat);
         const double max_step_i = block.upper.data()[i] - block.beta.data()[i];
@@ -122,6 +124,10 @@ POLYMARGIN_INLINE SmoResult run(SmoBlock<Real>& block, double tolerance, Index m
         // A variable that meets its bound gets the bound itself, not the bound plus rounding.
         set_variable(block, i, step == max_step_i ? block.upper.data()[i] : block.beta.data()[i] + step);
         set_variable(block, j, step == max_step_j ? block.lower.data()[j] : block.beta.data()[j] - step);
+        if (diagonal_ridge != nullptr) {
+            block.f.data()[i] += static_cast<Real>(step * diagonal_ridge[i]);
+            block.f.data()[j] -= static_cast<Real>(step * diagonal_ridge[j]);
+        }
         first = update_and_choose<Bytes>(block, row_i, row_j, static_cast<Real>(step));
         ++result.iterations;
     }

@@ -21,7 +21,8 @@ struct SmoBlock {
     /// The rows of the kernel: in `kernel`, or elsewhere with zeros up to `width`, or null until `fetch` brings them.
     std::vector<const Real*> rows;
     std::function<const Real*(Index)> fetch;
-    Buffer<Real> diagonal;
+    Buffer<Real> diagonal;      ///< with the ridge
+    std::vector<double> ridge;  ///< of each variable, which its row does not have; empty: none
     Buffer<double> beta, lower, upper;
     Buffer<Real> f;
     Buffer<Real> up, low;  ///< 0 where the variable may grow (fall), else +inf (-inf)
@@ -36,6 +37,10 @@ struct SmoBlock {
         const Real*& values = rows[t];
         if (values == nullptr) values = fetch(t);
         return values;
+    }
+    /// The number of the kernel with its ridge that belongs to two variables.
+    [[nodiscard]] double value(Index a, Index b) {
+        return static_cast<double>(row(a)[b]) + (a == b && !ridge.empty() ? ridge[a] : 0.0);
     }
     /// Where a row of `kernel` begins.
     [[nodiscard]] Real* own_row(Index t) { return kernel.data() + t * stride; }

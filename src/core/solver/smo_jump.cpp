@@ -27,7 +27,8 @@ bool SmoJump<Real>::find_free() {
     for (Index t = 0; t < block_.size; ++t) {
         const double b = block_.beta.data()[t], lower = block_.lower.data()[t], upper = block_.upper.data()[t];
         if (!(b > lower && b < upper)) continue;
-        if (std::isinf(upper - lower)) return false;  // nothing would stop it short of losing all digits
+        // Without a ridge nothing would stop it short of losing all digits.
+        if (std::isinf(upper - lower) && (block_.ridge.empty() || !(block_.ridge[t] > 0.0))) return false;
         free_.push_back(t);
     }
     return std::ssize(free_) >= 2 && std::ssize(free_) <= settings_.most_free;
@@ -43,8 +44,8 @@ double SmoJump<Real>::price() {
 /// The number of the system that belongs to two of its variables.
 template <class Real>
 double SmoJump<Real>::entry(Index a, Index b) const {
-    const Real *row_a = block_.row(a), *row_p = block_.row(pivot_);
-    return static_cast<double>(row_a[b]) - row_p[a] - row_p[b] + row_p[pivot_];
+    const Real* row_p = block_.row(pivot_);
+    return block_.value(a, b) - row_p[a] - row_p[b] + block_.value(pivot_, pivot_);
 }
 
 /// Begin with a factor for the variables that are free now. The one farthest from its bounds is p: with any other the
@@ -201,6 +202,9 @@ bool SmoJump<Real>::settle() {
     }
     cost_ += static_cast<double>(rows.size()) * static_cast<double>(block_.size);
     accumulate<Real>(rows, moved, change.data(), block_.size);
+    for (std::size_t a = 0; a < free_.size() && !block_.ridge.empty(); ++a) {
+        change[free_[a]] += block_.ridge[free_[a]] * (block_.beta.data()[free_[a]] - before_[a]);
+    }
     double ascent = 0.0;
     for (std::size_t a = 0; a < free_.size(); ++a) {
         const Index t = free_[a];

@@ -27,7 +27,8 @@ class SmoJump {
         : block_(block), settings_(settings), factor_(blas) {}
 
     /// Go, over at most so many bounds. Impossible, and nothing moves: too few variables are free, or so many that a
-    /// system of them is not worth it, or one has no bound, or the kernel is not positive definite on them.
+    /// system of them is not worth it, or one has no bound and no ridge, or the kernel is not positive definite on
+    /// them.
     Outcome operator()(int most);
 
     /// Multiplications that a jump takes now if it needs a new factor, about.

@@ -150,6 +150,22 @@ TEST(linear_machines_close_the_gap_they_are_asked_to) {
     }
 }
 
+TEST(squared_hinges_close_the_gap_they_are_asked_to) {
+    for (const double density : {0.3, 1.0}) {
+        const LinearProblem problem(4, 70, 8, density, 371);
+        const Matrix gram = problem.gram();
+        for (const AnyLoss& loss :
+             {AnyLoss(SquaredWestonWatkins()), AnyLoss(SquaredCrammerSinger()), AnyLoss(SquaredOneVsRest())}) {
+            for (const BiasKind bias : {BiasKind::none, BiasKind::regularized, BiasKind::free}) {
+                for (const double gap : {1e-3, 1e-8}) {
+                    const auto request = request_for(problem, loss, bias, gap);
+                    check_solved(problem, gram, request, run(request));
+                }
+            }
+        }
+    }
+}
+
 TEST(two_classes_and_many) {
     for (const Index k : {2, 45}) {
         const LinearProblem problem(k, 70, 7, 0.5, 372);
