@@ -28,11 +28,12 @@ COMMON = {
     "warm_start": False,
 }
 OWN = {
-    "OneVsOneSVC": {"decision": "votes"},
-    "OneVsRestSVC": {"bias": "free", "solver": "auto"},
-    "WestonWatkinsSVC": {"bias": "regularized", "margin": 2.0, "solver": "auto"},
-    "CrammerSingerSVC": {"bias": None, "solver": "auto"},
+    "OneVsOneSVC": {"loss": "hinge", "decision": "votes"},
+    "OneVsRestSVC": {"loss": "hinge", "bias": "free", "solver": "auto"},
+    "WestonWatkinsSVC": {"loss": "hinge", "bias": "regularized", "margin": 2.0, "solver": "auto"},
+    "CrammerSingerSVC": {"loss": "hinge", "bias": None, "solver": "auto"},
     "JointSVC": {
+        "loss": "hinge",
         "margins": "relative",
         "aggregation": "sum",
         "reinforced": None,

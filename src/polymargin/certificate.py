@@ -272,7 +272,9 @@ def _certify_joint(formulation: Joint, model: KernelModel, _: Any, training: Tra
         broken.append(np.abs(sums).max())
     return Certificate(
         primal_objective=primal,
-        dual_objective=loss.dual_value(rows, labels) - 0.5 * dual_square,
+        dual_objective=loss.dual_value(rows, labels)
+        - loss.conjugate(rows, labels, training.cost_bounds)
+        - 0.5 * dual_square,
         infeasibility=float(max(broken)) / _scale(training.cost_bounds, full),
     )
 
@@ -311,8 +313,9 @@ def _certify_linear_program(
 
 def _certify_binary(formulation: BinaryProblems, model: KernelModel, _: Any, training: TrainingSet) -> Certificate:
     bias = formulation.bias if isinstance(formulation, OneVsRest) else "free"
+    squared = isinstance(formulation, OneVsRest | Pairs) and formulation.squared
     problems = [
-        _certify_problem(model, training, score, sign, bias)
+        _certify_problem(model, training, score, sign, bias, squared=squared)
         for score, sign in enumerate(_signs(formulation, model, training))
         if sign.min() < sign.max()  # a label that all examples have, or none, has no problem
     ]
@@ -345,7 +348,7 @@ def _signs(formulation: BinaryProblems, model: KernelModel, training: TrainingSe
 
 
 def _certify_problem(
-    model: KernelModel, training: TrainingSet, score: int, signs: Floats, bias: str | None
+    model: KernelModel, training: TrainingSet, score: int, signs: Floats, bias: str | None, *, squared: bool
 ) -> Certificate:
     """Certify one binary problem, on the examples that have a sign."""
     examples = np.flatnonzero(signs)
@@ -361,17 +364,19 @@ def _certify_problem(
     columns = slice(score, score + 1)
     scores, primal_square = _primal_point(model, training.X, rows, columns, expansion[:, None], square)
     margins = sign * (scores[:, 0] + intercept)
-    losses = float(cost_bounds[~hard] @ np.maximum(0.0, 1.0 - margins[~hard]))
+    hinges = np.maximum(0.0, 1.0 - margins[~hard])
+    losses = float(cost_bounds[~hard] @ (hinges**2 if squared else hinges))
     regularized = bias == "regularized"
     primal_square += intercept**2 if regularized else 0.0
     worst = max(
         abs(beta.sum()) if bias == "free" else 0.0,
         float(np.max(-sign * beta)),
-        float(np.max((sign * beta - cost_bounds)[~hard], initial=0.0)),
+        0.0 if squared else float(np.max((sign * beta - cost_bounds)[~hard], initial=0.0)),
     )
+    conjugate = float(np.sum(beta**2 / (4.0 * cost_bounds))) if squared else 0.0
     return Certificate(
         primal_objective=_soft_or_hard(primal_square, losses, margins, hard),
-        dual_objective=float(sign @ beta) - 0.5 * (square + (beta.sum() ** 2 if regularized else 0.0)),
+        dual_objective=float(sign @ beta) - conjugate - 0.5 * (square + (beta.sum() ** 2 if regularized else 0.0)),
         infeasibility=worst / _scale(cost_bounds, beta),
     )
 

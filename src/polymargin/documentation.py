@@ -16,6 +16,11 @@ _SHARED = {
         Cost of a margin violation; ``inf`` asks for a hard margin. Example t has
         ``C_t = C * class_weight * sample_weight``.
 """,
+    "loss": """\
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        ``"squared_hinge"`` puts the square of a hinge in its place, as scikit-learn's ``LinearSVC`` does by default:
+        :math:`C_t \\xi_t^2`, without a factor 1/2. All examples short of their margins are then free support vectors.
+""",
     "parameters": indent(kernel_documentation(weighted=True), "    ")
     + """\
     tol : float, default=1e-3

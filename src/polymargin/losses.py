@@ -20,6 +20,10 @@ row away from what reaches the scores,
 so rows without their means are what a model keeps, and its rows sum to zero too. The means are found again from the
 feasible set: see :meth:`JointLoss.dual_rows`.
 
+A *squared* hinge has no limit of its coefficients, and its conjugate is a term of the dual: with the loss
+:math:`C_i \sum_m \max(0, h_m)^2` it is :math:`\sum_m a_m^2 / 4 C_i`, and with :math:`C_i \max_m \max(0, h_m)^2`
+it is :math:`(\sum_m a_m)^2 / 4 C_i`, for the coefficients :math:`a_m = -B_m` of the wrong classes.
+
 The arithmetic of training is in the compiled core; here is what Python needs besides: the loss by definition and its
 feasible set for certificates, and the hinges that are active for the cutting-plane method.
 """
@@ -36,7 +40,16 @@ from numpy.typing import NDArray
 from polymargin import _core
 from polymargin.support.numeric import Floats, Ints
 
-CoreLoss = _core.WestonWatkins | _core.CrammerSinger | _core.OneVsRest | _core.AbsoluteSum | _core.AbsoluteMaximum
+CoreLoss = (
+    _core.WestonWatkins
+    | _core.CrammerSinger
+    | _core.OneVsRest
+    | _core.AbsoluteSum
+    | _core.AbsoluteMaximum
+    | _core.SquaredWestonWatkins
+    | _core.SquaredCrammerSinger
+    | _core.SquaredOneVsRest
+)
 
 
 class JointLoss(ABC):
@@ -102,6 +115,10 @@ class JointLoss(ABC):
     def dual_value(self, rows: Floats, labels: Ints) -> float:
         """Return the linear part of the dual objective: the targets of the margins times their multipliers."""
         return self.margin * float(rows[np.arange(len(labels)), labels].sum())
+
+    def conjugate(self, rows: Floats, labels: Ints, cost_bounds: Floats) -> float:
+        """Return the conjugate term of the dual, which is taken from its value; most losses have none."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -180,6 +197,87 @@ class CrammerSinger(JointLoss):
     def core(self) -> CoreLoss:
         """The loss as the compiled core takes it."""
         return _core.CrammerSinger()
+
+
+@dataclass(frozen=True)
+class SquaredWestonWatkins(WestonWatkins):
+    r"""The squares of Weston and Watkins' hinges, :math:`\sum_{m \ne y} \max(0, M - (s_y - s_m))^2`.
+
+    Rows of coefficients are feasible if :math:`B_{im} \le 0` for :math:`m \ne y_i`.
+    """
+
+    name: ClassVar[str] = "squared-weston-watkins"
+    row_limits: ClassVar[tuple[float, float] | None] = None
+
+    def values(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the loss of each example by definition, without its factor C."""
+        own = np.arange(len(labels)), labels
+        hinges = np.maximum(0.0, self.margin - (scores[own][:, None] - scores))
+        hinges[own] = 0.0
+        values: Floats = (hinges**2).sum(axis=1)
+        return values
+
+    def excess(self, coefficients: Floats, labels: Ints, cost_bounds: Floats) -> float:
+        """Return how far rows of coefficients are outside their feasible sets, the sum of a row aside."""
+        return super().excess(coefficients, labels, squared_limits(cost_bounds))
+
+    def conjugate(self, rows: Floats, labels: Ints, cost_bounds: Floats) -> float:
+        """Return the conjugate term of the dual, which is taken from its value."""
+        wrong = rows.copy()
+        wrong[np.arange(len(labels)), labels] = 0.0
+        return float(np.sum((wrong**2).sum(axis=1) / (4.0 * cost_bounds)))
+
+    def active_hinges(self, hinges: Floats) -> NDArray[np.intp]:
+        """Raise ValueError: the loss is no sum of hinges."""
+        raise _no_planes()
+
+    @property
+    def core(self) -> CoreLoss:
+        """The loss as the compiled core takes it."""
+        return _core.SquaredWestonWatkins(float(self.margin))
+
+
+@dataclass(frozen=True)
+class SquaredCrammerSinger(CrammerSinger):
+    r"""The square of Crammer and Singer's loss, :math:`(\max_m (s_m + [m \ne y]) - s_y)^2`.
+
+    Rows of coefficients are feasible if :math:`B_{im} \le 0` for :math:`m \ne y_i`.
+    """
+
+    name: ClassVar[str] = "squared-crammer-singer"
+    on_simplex: ClassVar[bool] = False
+    row_limits: ClassVar[tuple[float, float] | None] = None
+
+    def values(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the loss of each example by definition, without its factor C."""
+        values: Floats = super().values(scores, labels) ** 2
+        return values
+
+    def excess(self, coefficients: Floats, labels: Ints, cost_bounds: Floats) -> float:
+        """Return how far rows of coefficients are outside their feasible sets, the sum of a row aside."""
+        return super().excess(coefficients, labels, squared_limits(cost_bounds))
+
+    def conjugate(self, rows: Floats, labels: Ints, cost_bounds: Floats) -> float:
+        """Return the conjugate term of the dual, which is taken from its value."""
+        return float(np.sum(rows[np.arange(len(labels)), labels] ** 2 / (4.0 * cost_bounds)))
+
+    def active_hinges(self, hinges: Floats) -> NDArray[np.intp]:
+        """Raise ValueError: the loss is no sum of hinges."""
+        raise _no_planes()
+
+    @property
+    def core(self) -> CoreLoss:
+        """The loss as the compiled core takes it."""
+        return _core.SquaredCrammerSinger()
+
+
+def squared_limits(cost_bounds: Floats) -> Floats:
+    """Return the limits of the coefficients of squared hinges: there are none, but for examples that cost nothing."""
+    return np.where(cost_bounds > 0.0, np.inf, 0.0)
+
+
+def _no_planes() -> ValueError:
+    return ValueError("solver='cutting-plane' needs loss='hinge', of which its planes are made; use 'sequential-dual'")
 
 
 class AbsoluteMargins(JointLoss):
@@ -347,6 +445,24 @@ class OneVsRest:
         return _core.OneVsRest()
 
 
+@dataclass(frozen=True)
+class SquaredOneVsRest(OneVsRest):
+    r"""The squares of these hinges, :math:`\sum_m \max(0, 1 \mp s_m)^2`."""
+
+    name: ClassVar[str] = "squared-one-vs-rest"
+
+    def values(self, scores: Floats, labels: Ints) -> Floats:
+        """Return the loss of each example by definition, without its factor C; a label may be no column."""
+        signs = np.where(labels[:, None] == np.arange(scores.shape[1]), 1.0, -1.0)
+        values: Floats = (np.maximum(0.0, 1.0 - signs * scores) ** 2).sum(axis=1)
+        return values
+
+    @property
+    def core(self) -> CoreLoss:
+        """The loss as the compiled core takes it."""
+        return _core.SquaredOneVsRest()
+
+
 def reinforced(share: float) -> AbsoluteSum:
     """Return Liu and Yuan's loss, in which the wrong classes have a share of the hinges and the right one the rest."""
     return AbsoluteSum(own=1.0 - share, others=share, own_target=None)
@@ -363,8 +479,15 @@ _PARTS: dict[tuple[str, str], JointLoss] = {
 }
 
 
-def by_parts(margins: str, aggregation: str, share: float | None) -> JointLoss:
+_SQUARED: dict[str, JointLoss] = {"sum": SquaredWestonWatkins(), "max": SquaredCrammerSinger()}
+
+
+def by_parts(margins: str, aggregation: str, share: float | None, *, squared: bool = False) -> JointLoss:
     """Return the loss of some margins, aggregated in some way; reinforced if there is a share of the wrong classes."""
+    if squared:
+        if margins != "relative" or share is not None or aggregation not in _SQUARED:
+            raise ValueError("loss='squared_hinge' needs margins='relative' and aggregation='sum' or 'max'")
+        return _SQUARED[aggregation]
     if share is not None:
         if (margins, aggregation) != ("absolute", "sum"):
             raise ValueError(

@@ -9,6 +9,7 @@ import typer
 
 from polymargin.kernels import KERNELS, readers
 from polymargin.storage.data_files import LabelColumn
+from polymargin.support.typing import HingeLoss
 from polymargin.support.typing import Stop as StopRule
 
 DATA_HELP = "Examples: LIBSVM/svmlight text or CSV, plain or compressed, or npz."
@@ -54,6 +55,10 @@ Gamma = Annotated[
 ]
 Coef0 = Annotated[float, typer.Option("-r", "--coef0", help=f"coef0 of the kernel: {', '.join(readers('coef0'))}.")]
 Cost = Annotated[float, typer.Option("-c", "--cost", help="C, the price of an error; inf is the hard margin.")]
+Loss = Annotated[
+    HingeLoss | None,
+    typer.Option("--loss", show_default="hinge", help="Hinges, or their squares as LinearSVC has them."),
+]
 CacheSize = Annotated[
     float | None,
     typer.Option("-m", "--cache-size", show_default="half of what is free", help="MB of kernel values kept."),

@@ -31,6 +31,7 @@ def train(
     gamma: option.Gamma = "auto",
     coef0: option.Coef0 = 0.0,
     cost: option.Cost = 1.0,
+    loss: option.Loss = None,
     weight: option.Weight = None,
     tol: option.Tolerance = 1e-3,
     stop: option.Stop = "auto",
@@ -73,7 +74,8 @@ def train(
         "n_jobs": jobs,
         "verbose": printer.verbose,
     }
-    unfitted = machine_of(machine, settings or (), bool(probability), parameters)
+    chosen_loss = [] if loss is None else [f"loss={loss}"]  # which not every machine has
+    unfitted = machine_of(machine, [*chosen_loss, *(settings or ())], bool(probability), parameters)
     examples = load_training(
         data, label=label, header=header, zero_based=zero_based, precomputed=is_precomputed(kind), ranges=ranges
     )

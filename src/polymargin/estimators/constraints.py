@@ -10,3 +10,4 @@ from polymargin.support.typing import LINEAR_SOLVERS
 
 BIAS: list[Any] = [StrOptions({"regularized", "free"}), None]
 JOINT_SOLVER: list[Any] = [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})]
+HINGE: list[Any] = [StrOptions({"hinge", "squared_hinge"})]

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Bias, Solver
+from polymargin.support.typing import Bias, HingeLoss, Solver
 
 
 @estimator
@@ -26,6 +26,7 @@ class CrammerSingerSVC(MulticlassSVC):
     Parameters
     ----------
     <C>
+    <loss>
     bias : {"regularized", "free"} or None, default=None
         None: no b, Hsu & Lin (16). ``"regularized"``: :math:`\tfrac12 \sum_m b_m^2` joins the objective, (24).
         ``"free"``: b costs nothing, (23); solved by proximal steps on b.
@@ -59,11 +60,13 @@ class CrammerSingerSVC(MulticlassSVC):
     (2, 3)
     """
 
+    loss: HingeLoss = "hinge"
     bias: Bias = None
     solver: Solver = "auto"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
+        "loss": HINGE,
         "bias": BIAS,
         "solver": JOINT_SOLVER,
     }
@@ -71,7 +74,8 @@ class CrammerSingerSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.CrammerSinger(), self.bias, self.solver)
+        loss = losses.SquaredCrammerSinger() if self.loss == "squared_hinge" else losses.CrammerSinger()
+        return formulations.Joint(loss, self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:

@@ -9,9 +9,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Aggregation, Bias, Margins, Solver
+from polymargin.support.typing import Aggregation, Bias, HingeLoss, Margins, Solver
 
 
 @estimator
@@ -42,6 +42,8 @@ class JointSVC(MulticlassSVC):
     Parameters
     ----------
     <C>
+    <loss>
+        It needs relative margins.
     margins : {"relative", "absolute"}, default="relative"
         What the score of a class is held against: that of the right class, or a number.
     aggregation : {"sum", "max", "total", "total-sum", "self"}, default="sum"
@@ -75,6 +77,7 @@ class JointSVC(MulticlassSVC):
     0.99
     """
 
+    loss: HingeLoss = "hinge"
     margins: Margins = "relative"
     aggregation: Aggregation = "sum"
     reinforced: float | None = None
@@ -83,6 +86,7 @@ class JointSVC(MulticlassSVC):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
+        "loss": HINGE,
         "margins": [StrOptions(set(get_args(Margins)))],
         "aggregation": [StrOptions(set(get_args(Aggregation)))],
         "reinforced": [Interval(Real, 0, 1, closed="both"), None],
@@ -93,7 +97,7 @@ class JointSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        loss = losses.by_parts(self.margins, self.aggregation, self.reinforced)
+        loss = losses.by_parts(self.margins, self.aggregation, self.reinforced, squared=self.loss == "squared_hinge")
         return formulations.Joint(loss, self.bias, self.solver)
 
     @property

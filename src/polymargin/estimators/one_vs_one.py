@@ -13,10 +13,11 @@ from polymargin import decision as decisions
 from polymargin import formulations
 from polymargin.decision.rule import PAIR_DECISIONS
 from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import HINGE
 from polymargin.estimators.declaration import Fitted, estimator
 from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import Decision
+from polymargin.support.typing import Decision, HingeLoss
 
 if TYPE_CHECKING:
     from polymargin.models import PairLayout
@@ -50,6 +51,7 @@ class OneVsOneSVC(MulticlassSVC):
     Parameters
     ----------
     <C>
+    <loss>
     decision : {"votes", "dag", "adag", "coupling"}, default="votes"
         How the answers of the pairs become a class. ``"votes"``: most votes, a tie goes to the class that sorts
         first. ``"dag"``: ask (first, last) of the classes left and drop the loser, k - 1 questions. ``"adag"``:
@@ -104,10 +106,12 @@ class OneVsOneSVC(MulticlassSVC):
            [0.01, 0.52, 0.47]])
     """
 
+    loss: HingeLoss = "hinge"
     decision: Decision = "votes"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
+        "loss": HINGE,
         "decision": [StrOptions(PAIR_DECISIONS.keys())],
     }
     probA_: ClassVar[Fitted[Floats]] = Fitted()  # noqa: N815 - LIBSVM's and scikit-learn's names
@@ -127,7 +131,7 @@ class OneVsOneSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Pairs:
         """What is optimised; probabilities are fitted to held-out values."""
-        return formulations.Pairs(held_out=self.decision == "coupling")
+        return formulations.Pairs(held_out=self.decision == "coupling", squared=self.loss == "squared_hinge")
 
     @property
     def decision_rule(self) -> decisions.DecisionRule:

@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_consistent_length
 
 from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS
+from polymargin.estimators.constraints import BIAS, HINGE
 from polymargin.estimators.declaration import estimator
 from polymargin.support.examples import checked_examples
 from polymargin.support.label_sets import checked_label_sets, holds_label_sets, indicator_of
 from polymargin.support.numeric import Matrix
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import Bias, BinarySolver
+from polymargin.support.typing import Bias, BinarySolver, HingeLoss
 
 _SCORES_AT_ONCE = 1 << 24  # 128 MB of them
 
@@ -46,6 +46,7 @@ class OneVsRestSVC(MulticlassSVC):
     Parameters
     ----------
     <C>
+    <loss>
     bias : {"free", "regularized"} or None, default="free"
         ``"free"``: b costs nothing, Hsu & Lin (1). ``"regularized"``: :math:`\tfrac12 b^2` joins the objective. None:
         no b. The latter two need the linear kernel, and begin with the sequential dual method.
@@ -97,11 +98,13 @@ class OneVsRestSVC(MulticlassSVC):
     (3, 3)
     """
 
+    loss: HingeLoss = "hinge"
     bias: Bias = "free"
     solver: BinarySolver = "auto"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
+        "loss": HINGE,
         "bias": BIAS,
         "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
     }
@@ -120,7 +123,7 @@ class OneVsRestSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.OneVsRest:
         """What is optimised, as the parameters say."""
-        return formulations.OneVsRest(self.bias, self.solver)
+        return formulations.OneVsRest(self.bias, self.solver, squared=self.loss == "squared_hinge")
 
     @property
     def decision_rule(self) -> decision.DecisionRule:

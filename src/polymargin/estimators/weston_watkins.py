@@ -9,9 +9,9 @@ from sklearn.utils._param_validation import Interval
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Bias, Solver
+from polymargin.support.typing import Bias, HingeLoss, Solver
 
 
 @estimator
@@ -30,6 +30,7 @@ class WestonWatkinsSVC(MulticlassSVC):
     Parameters
     ----------
     <C>
+    <loss>
     bias : {"regularized", "free"} or None, default="regularized"
         ``"regularized"``: :math:`\tfrac12 \sum_m b_m^2` joins the objective, Hsu & Lin (9). ``"free"``: b costs
         nothing, as in the original problem (4); solved by proximal steps on b. None: no b.
@@ -65,12 +66,14 @@ class WestonWatkinsSVC(MulticlassSVC):
     True
     """
 
+    loss: HingeLoss = "hinge"
     bias: Bias = "regularized"
     margin: float = 2.0
     solver: Solver = "auto"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
+        "loss": HINGE,
         "bias": BIAS,
         "margin": [Interval(Real, 0, None, closed="neither")],
         "solver": JOINT_SOLVER,
@@ -79,7 +82,9 @@ class WestonWatkinsSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.WestonWatkins(float(self.margin)), self.bias, self.solver)
+        squared = self.loss == "squared_hinge"
+        loss = (losses.SquaredWestonWatkins if squared else losses.WestonWatkins)(float(self.margin))
+        return formulations.Joint(loss, self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:

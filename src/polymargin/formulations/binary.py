@@ -4,7 +4,9 @@ Each problem is, in signed coefficients :math:`b_i = y_i \alpha_i`,
 
 .. math:: \max_b \; y'b - \tfrac12 b'Kb \quad\text{subject to}\quad \sum_i b_i = 0,\; 0 \le y_i b_i \le C_i,
 
-the dual of Hsu & Lin (1) and (3), with :math:`C_i = C \cdot` class weight :math:`\cdot` sample weight.
+the dual of Hsu & Lin (1) and (3), with :math:`C_i = C \cdot` class weight :math:`\cdot` sample weight. With squared
+hinges, :math:`C_i \xi_i^2` in the primal, coefficients have no upper limit and :math:`\sum_i b_i^2 / 4 C_i` is taken
+from the dual, as if K had :math:`1 / 2 C_i` more on its diagonal.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from polymargin.formulations.formulation import (
 )
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
+from polymargin.losses import squared_limits
 from polymargin.models import KernelModel, ScoreLayout
 from polymargin.support.numeric import Floats, Ints
 
@@ -40,6 +43,8 @@ def solve_binary(
     kernel: Kernel,
     options: RunOptions,
     folds: Ints | None = None,
+    *,
+    squared: bool = False,
 ) -> PairsSolution:
     """Solve a family of problems, one for each score; with folds also for the values of held-out examples."""
     session = kernel.session(
@@ -54,7 +59,7 @@ def solve_binary(
         problems,
         training.cost_bounds,
         binary_settings(options),
-        start=core_start(None if options.start is None else binary_start(options.start, training)),
+        start=core_start(None if options.start is None else binary_start(options.start, training, squared=squared)),
         folds=folds,
         refine=kernel.refine,
         time_limit=options.time_limit,
@@ -121,8 +126,9 @@ def core_start(start: BinaryStart | None) -> _core.BinaryStart | None:
     return None if start is None else _core.BinaryStart(*start)
 
 
-def binary_start(model: KernelModel, training: TrainingSet) -> BinaryStart | None:
+def binary_start(model: KernelModel, training: TrainingSet, *, squared: bool = False) -> BinaryStart | None:
     """Return an earlier solution, made feasible for these costs, as a start; None if it does not fit."""
+    limits = squared_limits(training.cost_bounds) if squared else training.cost_bounds
     example = previous_examples(model, training)
     if example is None:
         return None
@@ -132,7 +138,7 @@ def binary_start(model: KernelModel, training: TrainingSet) -> BinaryStart | Non
     for score in range(model.layout.n_scores):
         members, rows = model.layout.terms(score, model.class_counts)
         members, rows = members[known[members]], rows[known[members]]
-        values = _feasible(coefficients[rows, members], training.cost_bounds[example[members]])
+        values = _feasible(coefficients[rows, members], limits[example[members]])
         used = values != 0
         support.append(example[members][used])
         beta.append(values[used])
@@ -150,7 +156,7 @@ def _feasible(beta: Floats, cost_bounds: Floats) -> Floats:
     return beta * factor
 
 
-def signed_ranges(*ranges: tuple[Ints, Ints, int]) -> _core.BinaryProblems:
+def signed_ranges(*ranges: tuple[Ints, Ints, int], squared: bool = False) -> _core.BinaryProblems:
     """Return problems from the begins, ends and sign of their first ranges, their second ranges, and so on.
 
     Ranges of a problem ascend; those that are empty are left out.
@@ -160,4 +166,4 @@ def signed_ranges(*ranges: tuple[Ints, Ints, int]) -> _core.BinaryProblems:
     for part, (begin, end, sign) in enumerate(ranges):
         table[:, part, 1], table[:, part, 2], table[:, part, 3] = begin, end, sign
     rows = table.reshape(-1, 4)
-    return _core.BinaryProblems(rows[rows[:, 2] > rows[:, 1]])
+    return _core.BinaryProblems(rows[rows[:, 2] > rows[:, 1]], squared)

@@ -28,6 +28,7 @@ from polymargin.formulations.signed_joint import solve_signed
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
 from polymargin.losses import OneVsRest as OneVsRestLoss
+from polymargin.losses import SquaredOneVsRest
 from polymargin.models import ClassLayout, LabelLayout
 from polymargin.support.numeric import Ints
 from polymargin.support.typing import Bias, BinarySolver
@@ -47,11 +48,14 @@ class OneVsRest:
         How to solve it.
     heuristics : Heuristics
         Of the sequential dual method.
+    squared : bool
+        Whether the hinges are squared.
     """
 
     bias: Bias = "free"
     solver: BinarySolver = "auto"
     heuristics: Heuristics = Heuristics()
+    squared: bool = False
 
     def layout(self, n_classes: int) -> ClassLayout:
         """Return a score for each class, or one for two."""
@@ -93,7 +97,7 @@ class OneVsRest:
         positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         begin, end = class_starts[positive], class_starts[positive + 1]
         first, last = np.zeros_like(begin), np.full_like(begin, class_starts[-1])
-        return signed_ranges((first, begin, -1), (begin, end, 1), (end, last, -1))
+        return signed_ranges((first, begin, -1), (begin, end, 1), (end, last, -1), squared=self.squared)
 
     @property
     def is_family(self) -> bool:
@@ -115,7 +119,7 @@ class OneVsRest:
             return first(options)
         by_kernel = self._solver(training, kernel, options) == "decomposition"
         k = self.n_problems(training.n_classes)
-        cost = binary_cost(training, k, by_kernel=by_kernel)
+        cost = binary_cost(training, k, by_kernel=by_kernel, squared=self.squared)
         if not by_kernel and WideRule().takes_over(training, k, cost.interior, options):
             return with_kernel_values(first, partial(self._by_kernel, training, kernel), training, k, options)
         task = self._task(training)
@@ -132,10 +136,10 @@ class OneVsRest:
         if self._solver(training, kernel, options) == SEQUENTIAL_DUAL:
             return apart(options)
         self._check_bias()
-        together = partial(solve_labels, training, kernel)
+        together = partial(solve_labels, training, kernel, squared=self.squared)
         if self.solver != "auto" or kernel.kind != "linear":
             return together(options)
-        cost = binary_cost(training, self._columns(training), by_kernel=True)
+        cost = binary_cost(training, self._columns(training), by_kernel=True, squared=self.squared)
         return with_interior_point(together, apart, cost, options)
 
     def _by_kernel(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
@@ -143,12 +147,13 @@ class OneVsRest:
         if self.bias == "free":
             return replace(self, solver="decomposition")._solve(training, kernel, options)
         task = self._task(training)
-        return solve_signed(task.labels, self.bias, task.layout, training, kernel, options)
+        return solve_signed(task, training, kernel, options)
 
     def _task(self, training: TrainingSet) -> LinearTask:
         labels = training.labels - 1 if training.n_classes == 2 else training.labels  # the column of the second
         layout = self.layout(training.n_classes)
-        return LinearTask(OneVsRestLoss(), self.bias, SEQUENTIAL_DUAL, labels, layout, self.heuristics)
+        loss = SquaredOneVsRest() if self.squared else OneVsRestLoss()
+        return LinearTask(loss, self.bias, SEQUENTIAL_DUAL, labels, layout, self.heuristics)
 
     def _solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve by the solver that the parameters mean."""
@@ -156,7 +161,8 @@ class OneVsRest:
             return solve_linear(self._task(training), training, kernel, options)
         self._check_bias()
         layout = self.layout(training.n_classes)
-        return solve_binary(self.problems(training.class_starts), layout, training, kernel, options)
+        problems = self.problems(training.class_starts)
+        return solve_binary(problems, layout, training, kernel, options, squared=self.squared)
 
     def _check_bias(self) -> None:
         """Refuse what decompositions of binary machines cannot do."""

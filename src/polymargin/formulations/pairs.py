@@ -32,9 +32,12 @@ class Pairs:
     ----------
     held_out : bool
         Whether every pair is solved again without each of five folds, for the decision values of held-out examples.
+    squared : bool
+        Whether the hinges are squared.
     """
 
     held_out: bool = False
+    squared: bool = False
 
     def layout(self, n_classes: int) -> PairLayout:
         """Return a score for each pair."""
@@ -50,7 +53,7 @@ class Pairs:
 
     def problems(self, class_starts: Ints) -> _core.BinaryProblems:
         """Return the problems of all pairs."""
-        return pair_problems(all_pairs(len(class_starts) - 1).pairs, class_starts)
+        return pair_problems(all_pairs(len(class_starts) - 1).pairs, class_starts, squared=self.squared)
 
     @property
     def is_family(self) -> bool:
@@ -69,17 +72,19 @@ class Pairs:
         layout, problems = self.layout(training.n_classes), self.problems(training.class_starts)
 
         def first(options: RunOptions) -> PairsSolution:
-            return solve_binary(problems, layout, training, kernel, options, folds)
+            return solve_binary(problems, layout, training, kernel, options, folds, squared=self.squared)
 
-        if kernel.kind != "linear" or folds is not None:
+        if kernel.kind != "linear" or folds is not None or self.squared:
             return first(options)
         interior = partial(solve_pairs_by_interior_point, layout, training, kernel)
         return with_interior_point(first, interior, pairs_cost(training), options)
 
 
-def pair_problems(pairs: Ints, class_starts: Ints) -> _core.BinaryProblems:
+def pair_problems(pairs: Ints, class_starts: Ints, *, squared: bool = False) -> _core.BinaryProblems:
     """Return the binary problems of some pairs, the first class being positive."""
     first, second = pairs.T
     return signed_ranges(
-        (class_starts[first], class_starts[first + 1], 1), (class_starts[second], class_starts[second + 1], -1)
+        (class_starts[first], class_starts[first + 1], 1),
+        (class_starts[second], class_starts[second + 1], -1),
+        squared=squared,
     )

@@ -24,12 +24,13 @@ from polymargin.support.label_sets import LabelSets
 from polymargin.support.numeric import Ints
 
 
-def solve_labels(training: TrainingSet, kernel: Kernel, options: RunOptions) -> PairsSolution:
-    """Solve the problems of all labels, side by side on one kernel."""
+def solve_labels(training: TrainingSet, kernel: Kernel, options: RunOptions, *, squared: bool) -> PairsSolution:
+    """Solve the problems of all labels, side by side on one kernel; hinges may be squared."""
     sets = _sets(training)
 
     def solve(layout: LabelLayout, options: RunOptions) -> PairsSolution:
-        return solve_binary(label_problems(sets, sets.varying), layout, training, kernel, options)
+        problems = label_problems(sets, sets.varying, squared=squared)
+        return solve_binary(problems, layout, training, kernel, options, squared=squared)
 
     return _without_constants(training, kernel, options, solve)
 
@@ -49,7 +50,7 @@ def solve_labels_apart(
     return _without_constants(training, kernel, options, solve)
 
 
-def label_problems(sets: LabelSets, labels: Ints) -> _core.BinaryProblems:
+def label_problems(sets: LabelSets, labels: Ints, *, squared: bool = False) -> _core.BinaryProblems:
     """Return the problems of some labels: neighbours that have a label are one range of examples, as are the others.
 
     There are no more ranges than twice the entries of the indicator matrix, whatever the order of the examples.
@@ -63,7 +64,7 @@ def label_problems(sets: LabelSets, labels: Ints) -> _core.BinaryProblems:
         signs = np.where(np.arange(len(edges) - 1) % 2 == 0, -1, 1)
         table = np.column_stack([np.full(len(signs), problem), edges[:-1], edges[1:], signs])
         tables.append(table[edges[1:] > edges[:-1]])
-    return _core.BinaryProblems(np.ascontiguousarray(np.concatenate(tables)))
+    return _core.BinaryProblems(np.ascontiguousarray(np.concatenate(tables)), squared)
 
 
 def _sets(training: TrainingSet) -> LabelSets:

@@ -6,7 +6,8 @@ Weston and Watkins' machine for two classes with margin 1 has :math:`w_2 = -w_1`
 .. math:: \min_u \tfrac12 |u|^2 + \sum_i C_i \max(0, 1 - y_i u'x_i), \qquad
           \max_\beta \; y'\beta - \tfrac12 \beta'K\beta \;\text{ subject to }\; 0 \le y_i \beta_i \le C_i,
 
-with ``K + 1`` for K where the bias is regularised. So the decomposition of joint machines solves it.
+with ``K + 1`` for K where the bias is regularised. So the decomposition of joint machines solves it. With squared
+hinges all of that is the same, but for the conjugate terms.
 """
 
 from __future__ import annotations
@@ -18,28 +19,21 @@ import numpy as np
 
 from polymargin import _core
 from polymargin.formulations.formulation import Progress, RunOptions, Solution, expansion, outcome, stop_reason
-from polymargin.formulations.linear import start_rows
+from polymargin.formulations.linear import LinearTask, start_rows
 from polymargin.formulations.training import TrainingSet
 from polymargin.kernels import Kernel
-from polymargin.losses import WestonWatkins
-from polymargin.models import ClassLayout, KernelModel
+from polymargin.losses import SquaredOneVsRest, SquaredWestonWatkins, WestonWatkins
+from polymargin.models import KernelModel
 from polymargin.support.numeric import Floats, Ints
-from polymargin.support.typing import Bias
 
 
-def solve_signed(
-    labels: Ints, bias: Bias, layout: ClassLayout, training: TrainingSet, kernel: Kernel, options: RunOptions
-) -> Solution:
+def solve_signed(task: LinearTask, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
     """Solve a binary problem for each column, whose examples are positive, one after the other on one matrix.
 
     Parameters
     ----------
-    labels : array of shape (n,)
-        The column of each example; one that is no column is of no class.
-    bias : {"regularized"} or None
-        Whether there is one.
-    layout : ClassLayout
-        Which scores there are.
+    task : LinearTask
+        The loss, the bias, which is not free, the column of each example, and which scores there are.
     training, kernel, options
         What is solved on what, and how far.
     """
@@ -53,11 +47,11 @@ def solve_signed(
     )
     ends = time.perf_counter() + options.time_limit
     start = None if options.start is None else start_rows(options.start, training)
-    k = layout.n_scores
+    layout, k = task.layout, task.layout.n_scores
     results, coefficients = [], np.zeros((k, training.n_examples))
     for m in range(k):
         left = replace(options, time_limit=max(0.0, ends - time.perf_counter()), progress=_progress(options, m, k))
-        result = _solved(session, np.where(labels == m, 0, 1), bias, training, _part(start, m), kernel.refine, left)
+        result = _solved(session, task, m, training, _part(start, m), kernel.refine, left)
         coefficients[m, result.support] = 2.0 * result.rows[:, 0]
         results.append(result)
     used = np.flatnonzero(coefficients.any(axis=0))
@@ -81,17 +75,18 @@ def solve_signed(
 
 def _solved(
     session: _core.KernelSession,
-    labels: Ints,
-    bias: Bias,
+    task: LinearTask,
+    column: int,
     training: TrainingSet,
     start: _core.RowStart | None,
     refine: bool,
     options: RunOptions,
 ) -> _core.JointResult:
-    """Return the machine of two classes."""
-    loss = WestonWatkins(margin=1.0).core
+    """Return the machine of two classes, those of a column and all others."""
+    loss = (SquaredWestonWatkins if isinstance(task.loss, SquaredOneVsRest) else WestonWatkins)(margin=1.0).core
+    labels = np.where(task.labels == column, 0, 1)
     return session.train_joint(
-        _core.JointProblem(loss, _core.Bias[bias or "none"], training.cost_bounds / 2.0, labels, 2),
+        _core.JointProblem(loss, _core.Bias[task.bias or "none"], training.cost_bounds / 2.0, labels, 2),
         _core.JointSettings(tolerance=options.tolerance, gap=options.gap, gap_counts=options.stop == "gap"),
         start=start,
         refine=refine,

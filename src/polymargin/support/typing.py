@@ -22,6 +22,7 @@ __all__ = [
     "Decision",
     "FeatureBasis",
     "Gamma",
+    "HingeLoss",
     "Margins",
     "Solver",
     "Stop",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 Gamma: TypeAlias = Literal["scale", "auto"] | float
+HingeLoss: TypeAlias = Literal["hinge", "squared_hinge"]
 Margins: TypeAlias = Literal["relative", "absolute"]
 Aggregation: TypeAlias = Literal["sum", "max", "total", "total-sum", "self"]
 Bias: TypeAlias = Literal["regularized", "free"] | None
