@@ -56,6 +56,8 @@ class Problem:
 class Lane:
     """A contender and its process, which is started when needed and again after it was killed."""
 
+    worker_type = SweepWorker
+
     def __init__(self, contender: str, threads: int) -> None:
         self.contender, self.threads = contender, threads
         self.worker: SweepWorker | None = None
@@ -77,7 +79,7 @@ class Lane:
     def load(self, problem: Problem) -> None:
         """Have the process hold the data."""
         wanted = (problem.data, problem.scaling)
-        self.worker = self.worker or SweepWorker(self.contender, self.threads, LOADING)
+        self.worker = self.worker or self.worker_type(self.contender, self.threads, LOADING)
         if self.loaded != wanted:
             self.rows = self.worker.ask_within(LOADING, do="load", data=problem.data, scaling=problem.scaling)["rows"]
             self.loaded = wanted
