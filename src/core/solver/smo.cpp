@@ -179,6 +179,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
     Index step_limit = settings.steps_before_jump * block.size;
     int most_jumps = settings.first_jumps;
     std::optional<SmoJump<Real>> jump;
+    const auto stopped = [&] { return control != nullptr && control->stop_requested(); };
     while (true) {
         const Index left = max_iterations - all.iterations;
         const Index most = std::min({left, blas != nullptr ? step_limit : left, between_polls});
@@ -186,11 +187,11 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
             with_widest_vectors([&](auto bytes) POLYMARGIN_INLINED { return run<bytes>(block, tolerance, most); });
         all = {all.iterations + some.iterations, some.violation, some.unbounded};
         if (some.iterations < most || all.iterations >= max_iterations) return all;
-        if (control != nullptr && control->stop_requested()) return all;
+        if (stopped()) return all;
         step_limit -= some.iterations;
         if (blas == nullptr || step_limit > 0) continue;
         using Outcome = typename SmoJump<Real>::Outcome;
-        if (!jump) jump.emplace(block, *blas, settings);
+        if (!jump) jump.emplace(block, *blas, settings, control);
         const double step_cost = static_cast<double>(settings.step_cost * block.width);
         const auto enough = static_cast<Index>(settings.share_before_jump * jump->price() / step_cost);
         if (all.iterations < enough) {
@@ -199,6 +200,7 @@ SmoResult smo(SmoBlock<Real>& block, double tolerance, Index max_iterations, con
         }
         const Outcome outcome = (*jump)(static_cast<int>(std::min<Index>(most_jumps, max_iterations - all.iterations)));
         all.iterations += jump->steps();
+        if (stopped()) return all;
         if (outcome == Outcome::impossible) blas = nullptr;  // once it fails, steps alone must do
         // Jumps and steps take turns, and about the same time.
         step_limit = std::max(block.size / 2, static_cast<Index>(jump->cost() / step_cost));

@@ -13,6 +13,7 @@ namespace polymargin {
 template <class Real>
 typename SmoJump<Real>::Outcome SmoJump<Real>::operator()(int most) {
     cost_ = 0.0;
+    steps_ = 0;
     if (!find_free()) return Outcome::impossible;
     const bool followed = follow();
     if (!followed && !factorise()) return Outcome::impossible;
@@ -66,7 +67,7 @@ bool SmoJump<Real>::factorise() {
     const auto fill = [this, m](Index k, double* out) {
         for (Index r = k; r < m; ++r) *out++ = entry(order_[k], order_[r]) + (r == k ? ridge_ : 0.0);
     };
-    for (int attempt = 0; attempt < settings_.attempts; ++attempt, ridge_ *= settings_.larger_ridge) {
+    for (int attempt = 0; attempt < settings_.attempts && !stopped(); ++attempt, ridge_ *= settings_.larger_ridge) {
         cost_ += static_cast<double>(m * m) * static_cast<double>(m) / 6;
         if (factor_.factorise(m, fill)) return true;
     }
@@ -114,7 +115,9 @@ typename SmoJump<Real>::Outcome SmoJump<Real>::go(int most) {
     free_.push_back(pivot_);
     for (const Index t : free_) before_.push_back(block_.beta.data()[t]);
     Outcome outcome = Outcome::blocked;
-    for (steps_ = 0; outcome == Outcome::blocked && factor_.size() > 0 && steps_ < most; ++steps_) outcome = step();
+    for (steps_ = 0; outcome == Outcome::blocked && factor_.size() > 0 && steps_ < most && !stopped(); ++steps_) {
+        outcome = step();
+    }
     if (settle()) return outcome;
     for (std::size_t a = 0; a < free_.size(); ++a) block_.beta.data()[free_[a]] = before_[a];
     factor_.clear();

@@ -5,6 +5,7 @@
 
 #include "solver/smo.hpp"
 #include "support/blas.hpp"
+#include "support/control.hpp"
 #include "support/definite_factor.hpp"
 
 namespace polymargin {
@@ -17,14 +18,15 @@ namespace polymargin {
 /// for the free variables a, b other than one of them, p. A step that meets a bound ends there, and the next one goes
 /// on without that variable. The share of the step that was taken is the share by which the right side shrinks, so
 /// steps in a row need no row of the kernel; the gradient follows at their end. The factor of the system follows the
-/// few variables that met a bound or left one.
+/// few variables that met a bound or left one. With `control`, a stop ends a row of steps, and no factorisation begins
+/// after it.
 template <class Real>
 class SmoJump {
   public:
     enum class Outcome { arrived, blocked, impossible };
 
-    SmoJump(SmoBlock<Real>& block, const Blas& blas, const SmoSettings& settings = {})
-        : block_(block), settings_(settings), factor_(blas) {}
+    SmoJump(SmoBlock<Real>& block, const Blas& blas, const SmoSettings& settings = {}, const Control* control = nullptr)
+        : block_(block), settings_(settings), control_(control), factor_(blas) {}
 
     /// Go, over at most so many bounds. Impossible, and nothing moves: too few variables are free, or so many that a
     /// system of them is not worth it, or one has no bound and no ridge, or the kernel is not positive definite on
@@ -38,6 +40,7 @@ class SmoJump {
     [[nodiscard]] int steps() const { return steps_; }
 
   private:
+    [[nodiscard]] bool stopped() const { return control_ != nullptr && control_->stop_requested(); }
     [[nodiscard]] bool find_free();
     [[nodiscard]] bool factorise();
     [[nodiscard]] bool follow();
@@ -51,6 +54,7 @@ class SmoJump {
 
     SmoBlock<Real>& block_;
     SmoSettings settings_;
+    const Control* control_;
     std::vector<Index> free_;
     std::vector<double> before_;  // their coefficients
     DefiniteFactor factor_;

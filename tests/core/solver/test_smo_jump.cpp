@@ -39,6 +39,16 @@ double dual(const SmoBlock<Real>& block, std::span<const double> sign) {
     return value;
 }
 
+/// A block all variables of which are between their bounds.
+SmoBlock<double> block_within(const Flat& flat) {
+    const Index n = std::ssize(flat.sign);
+    std::vector<double> beta(n, 0.0);
+    double positive = 0.0, negative = 0.0;
+    for (const double s : flat.sign) (s > 0 ? positive : negative) += 1.0;
+    for (Index i = 0; i < n; ++i) beta[i] = 0.5 * flat.sign[i] / (flat.sign[i] > 0 ? positive : negative);
+    return block_of<double>(flat.gram, flat.sign, flat.cost_bounds, beta, 32);
+}
+
 template <class Real>
 double sum(const SmoBlock<Real>& block) {
     return std::accumulate(block.beta.data(), block.beta.data() + block.size, 0.0);
@@ -71,14 +81,28 @@ TEST(a_jump_goes_to_the_optimum_of_the_free_variables) {
     check_arrival<float>(0.02);  // of gradients of some hundreds
 }
 
+TEST(a_stop_ends_a_row_of_jumps) {
+    Random random(82);
+    const Flat flat(24, 3, 1.0, random);
+    const Blas blas = plain::blas();
+    const auto steps_of = [&](const Control& control, double& cost) {
+        auto block = block_within(flat);
+        SmoJump<double> jump(block, blas, {}, &control);
+        jump(64);
+        cost = jump.cost();
+        return jump.steps();
+    };
+    Control running, stopped;
+    stopped.cancel();
+    double cost = 0.0;
+    CHECK(steps_of(running, cost) > 4 && cost > 0.0);
+    CHECK(steps_of(stopped, cost) == 0 && cost == 0.0);  // not even a factorisation
+}
+
 TEST(a_jump_that_is_blocked_leaves_a_variable_at_its_bound) {
     Random random(82);
     const Flat flat(24, 3, 1.0, random);
-    std::vector<double> beta(24, 0.0);
-    double positive = 0.0, negative = 0.0;
-    for (const double s : flat.sign) (s > 0 ? positive : negative) += 1.0;
-    for (Index i = 0; i < 24; ++i) beta[i] = 0.5 * flat.sign[i] / (flat.sign[i] > 0 ? positive : negative);
-    auto block = block_of<double>(flat.gram, flat.sign, flat.cost_bounds, beta, 32);
+    auto block = block_within(flat);
     const Blas blas = plain::blas();
     SmoJump<double> jump(block, blas);
     double last = dual(block, flat.sign);
