@@ -22,10 +22,11 @@ struct BlockSettings {
     Index steps_before_jump = 4;
     /// Jumps may take this share of the work that steps take: so a block takes at most about twice the better of both.
     double jump_share = 1.0;
-    /// That share is made so much smaller when, for the same work, jumps gained less than this part of what steps did;
-    /// and larger again, a little with each block that has none. (Where bounds cut all of them short, as with a simplex
-    /// for each row and overlapping classes, they gained a thousandth and took half of the time.)
-    double jump_worth = 0.03, fewer_jumps = 0.25, more_jumps = 1.25;
+    /// That share is made so much smaller when, for the same work, jumps gained less than this part of what the steps
+    /// just before them did: those before gain most of what a block brings. It becomes larger again, a little with each
+    /// block that has none. (Where bounds cut all of them short, as with a simplex for each row and overlapping
+    /// classes, they gained a thousandth and took half of the time.)
+    double jump_worth = 0.1, fewer_jumps = 0.25, more_jumps = 1.25;
     /// Steps for each example after which a part of a face that is too large is solved for: sooner it cost more than it
     /// saved on satimage.
     Index slow_steps = 16;
@@ -91,7 +92,7 @@ class ExampleBlock {
                 double last_work = std::numeric_limits<double>::infinity()) {
         partner_ = Loss::kRowsSumToZero ? std::numeric_limits<Real>::max() : Real(0);
         means_count_ = !kScoresSumToZero<Loss>;
-        stepping_ = jumping_ = {};
+        stepping_ = beside_ = jumping_ = {};
         const Index steps = solve_by_both(loss, tolerance, limit, blas, control, last_work);
         judge_jumps();
         return steps;
@@ -108,6 +109,11 @@ class ExampleBlock {
     /// What a part of the work of a solution brought.
     struct Effort {
         double gained = 0.0, work = 0.0;
+
+        void operator+=(const Effort& more) {
+            gained += more.gained;
+            work += more.work;
+        }
     };
     /// Rows and their gradient.
     struct Point {
@@ -123,16 +129,15 @@ class ExampleBlock {
     }
 
     [[nodiscard]] Point point() const { return {rows_, {gradient_.data(), gradient_.data() + classes_ * stride_}}; }
-    /// Count what was done since then.
-    void count(Effort& effort, const Point& before, double work_before) {
-        effort.gained += gain(before);
-        effort.work += work_ - work_before;
+    /// What was done since then.
+    [[nodiscard]] Effort effort_since(const Point& before, double work_before) const {
+        return {gain(before), work_ - work_before};
     }
     /// Jumps may have more or less of the work of the next block, by what they brought in this one.
     void judge_jumps() {
         if (jumping_.work == 0.0) {
             jump_share_ = std::min(settings_.jump_share, settings_.more_jumps * jump_share_);
-        } else if (jumping_.gained * stepping_.work < settings_.jump_worth * stepping_.gained * jumping_.work) {
+        } else if (jumping_.gained * beside_.work < settings_.jump_worth * beside_.gained * jumping_.work) {
             jump_share_ *= settings_.fewer_jumps;
         } else {
             jump_share_ = settings_.jump_share;
@@ -142,17 +147,21 @@ class ExampleBlock {
     template <MulticlassLoss Loss>
     Index solve_by_both(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control,
                         double last_work) {
-        Index steps = 0, step_limit = settings_.steps_before_jump * size_;
+        Index steps = 0, steps_to_jump = settings_.steps_before_jump * size_;
         const auto ended = [&] { return (control != nullptr && control->stop_requested()) || work_ >= last_work; };
         while (true) {
-            const Index most = std::min(limit - steps, step_limit);
+            const Index most = std::min(limit - steps, size_);
             const Point before = point();
             const double work_before = work_;
             const Index taken = take_steps(loss, tolerance, most);
             if (taken < 0) return -1;
             steps += taken;
             if (taken < most || steps >= limit || work_ >= last_work) return steps;
-            count(stepping_, before, work_before);
+            const Effort latest = effort_since(before, work_before);
+            stepping_ += latest;
+            if (ended()) return steps;
+            if (steps < steps_to_jump) continue;
+            const double jumped = jumping_.work;
             while (blas != nullptr && !ended()) {
                 const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
                 const double cost = jumping_.work + jump_cost(std::ssize(face));
@@ -162,11 +171,11 @@ class ExampleBlock {
                 if (share < 0.0) blas = nullptr;  // once it fails, steps alone must do
                 if (!(share < 1.0)) break;
             }
+            if (jumping_.work > jumped) beside_ += latest;
             if (ended()) return steps;
             // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
             // have to look in between whether there is an end at all.
-            if (blas == nullptr || unbounded()) continue;
-            step_limit = size_;
+            if (unbounded()) steps_to_jump = steps + settings_.steps_before_jump * size_;
         }
     }
 
@@ -175,7 +184,7 @@ class ExampleBlock {
         const Point before = point();
         const double work_before = work_;
         const double share = jump(loss, face, blas);
-        count(jumping_, before, work_before);
+        jumping_ += effort_since(before, work_before);
         return share;
     }
 
@@ -382,7 +391,7 @@ class ExampleBlock {
     double weight_ = 0.0;
     double work_ = 0.0;
     double jump_share_ = settings_.jump_share;         // of the work of steps, at present
-    Effort stepping_, jumping_;                        // in the present solution, up to the last jump
+    Effort stepping_, beside_, jumping_;               // in the present solution; of the steps, those before jumps
     bool means_count_ = true;                          // not where the scores of an example sum to zero
     Real partner_ = std::numeric_limits<Real>::max();  // extremes start at -partner_ and partner_
     Buffer<Real> kernel_;
