@@ -19,6 +19,7 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "cost  machine": "linear_program",
     "pairs  ": "uncertainty",
     "code  ": "output_codes",
+    "probabilities from": "probabilities",
     "softmax machine:": "softmax",
     "exact kernel machine": "low_rank",
 }

@@ -21,6 +21,14 @@ _SHARED = {
         ``"squared_hinge"`` puts the square of a hinge in its place, as scikit-learn's ``LinearSVC`` does by default:
         :math:`C_t \\xi_t^2`, without a factor 1/2. All examples short of their margins are then free support vectors.
 """,
+    "calibration": """\
+    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        How probabilities are fitted to scores of held-out examples: ``fit`` solves again without each of five folds.
+        ``"sigmoid"``: Platt's sigmoid of each score. ``"isotonic"``: a function of each score that never falls; wants
+        many examples. Both are scaled to sum to one. ``"temperature"``: the softmax of all scores over one temperature,
+        which leaves the order of the classes alone. ``predict`` is the class with the largest probability. None: no
+        ``predict_proba``.
+""",
     "parameters": indent(kernel_documentation(weighted=True), "    ")
     + """\
     tol : float, default=1e-3
@@ -45,7 +53,7 @@ _SHARED = {
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Order in which ``"sequential-dual"`` visits the examples, folds of ``decision="coupling"``, first pair and
+        Order in which ``"sequential-dual"`` visits the examples, folds for probabilities, first pair and
         probes of ``UncertaintySVC``; None is always the same choice. Unused elsewhere.
     verbose : int, default=0
         1 shows a progress bar.

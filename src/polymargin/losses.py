@@ -334,9 +334,9 @@ class AbsoluteMargins(JointLoss):
         elif others == 0.0:
             shift = mine / (k - 1)
         else:
-            shift = np.maximum(-mine, -others * cost_bounds - wrong.min(axis=1))
+            shift = np.maximum(-mine, -_times(others, cost_bounds) - wrong.min(axis=1))
             if k > 2:
-                shift = np.maximum(shift, (2.0 * mine - most * cost_bounds) / (k - 2))
+                shift = np.maximum(shift, (2.0 * mine - _times(most, cost_bounds)) / (k - 2))
         return kept + shift[:, None]
 
     def dual_value(self, rows: Floats, labels: Ints) -> float:
@@ -357,8 +357,8 @@ class AbsoluteMargins(JointLoss):
 
 
 def _times(limit: float, cost_bounds: Floats) -> Floats:
-    """Return a limit in units of C_i; none at all stays none however large C_i is."""
-    return np.zeros_like(cost_bounds) if limit == 0.0 else limit * cost_bounds
+    """Return a limit in units of C_i; none at all stays none however large C_i is, or if it is zero."""
+    return np.full_like(cost_bounds, limit) if limit in (0.0, np.inf) else limit * cost_bounds
 
 
 @dataclass(frozen=True)

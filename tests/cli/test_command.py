@@ -178,8 +178,13 @@ def test_scores_and_probabilities(folder, run, json_of):
     assert np.array_equal(json_of("predict", "--values", "test.svm", "model")["scores"], table[:, 1:])
     code, _, err = run("predict", "-b", 1, "test.svm", "model", "output")
     assert (code, "has no probabilities" in err, "hint: train it with -b 1" in err) == (1, True, True)
-    for machine in ("one-vs-one", "softmax"):
-        assert run("train", "-a", machine, "-b", 1, "-g", 0.001, "train.svm", "model")[0] == 0
+    for machine, *asked in (
+        ("one-vs-one", "-b", 1),
+        ("softmax", "-b", 1),
+        ("crammer-singer", "-b", 1),
+        ("one-vs-rest", "--calibration", "temperature"),
+    ):
+        assert run("train", "-a", machine, *asked, "-g", 0.001, "train.svm", "model")[0] == 0
         assert run("predict", "-b", 1, "test.svm", "model", "output")[0] == 0
         table = np.array([line.split() for line in lines(folder / "output")[1:]], dtype=float)
         np.testing.assert_allclose(table[:, 1:].sum(axis=1), 1)
@@ -300,7 +305,8 @@ WRONG_USAGE = {
     "train -s 3 train.svm": "-s 3: polymargin trains classifiers",
     "train -a nearest train.svm": "-a nearest: there is no such machine",
     "train --set bias=free train.svm": "OneVsOneSVC has no such parameter",
-    "train -a crammer-singer -b 1 train.svm": "CrammerSingerSVC has no probabilities",
+    "train -a uncertainty -b 1 train.svm": "UncertaintySVC has no probabilities",
+    "train -a softmax --calibration sigmoid train.svm": "--calibration: SoftmaxSVC has none",
     "tune -log2c 1,2 train.svm": "--log2c 1,2: expected BEGIN,END,STEP",
     "tune -log2c 1,2,0 train.svm": "expected BEGIN,END,STEP",
     "scale -s a -r b train.svm": "not both",

@@ -51,6 +51,8 @@ MACHINES = {
     "codes": OutputCodeSVC(code="sparse"),
     "codes by loss": OutputCodeSVC(code="sparse", decoding="loss"),
     "linear-program": LinearProgramSVC(),
+    "sigmoids": OneVsRestSVC(calibration="sigmoid"),
+    "temperature": OutputCodeSVC(code="sparse", decoding="loss", calibration="temperature"),
     "softmax": SoftmaxSVC(),
     "softmax-one-vs-rest": SoftmaxSVC(strategy="one-vs-rest"),
 }
@@ -174,6 +176,8 @@ def test_what_has_no_graph_is_refused(tmp_path, monkeypatch):
         export_onnx(OneVsOneSVC(kernel=lambda A, B: A @ B.T).fit(X, y), tmp_path / "m")
     with pytest.raises(ValueError, match="dtype must be one of 'float64', 'float32', got 'float16'"):
         export_onnx(OneVsOneSVC().fit(X, y), tmp_path / "m", dtype="float16")
+    with pytest.raises(ValueError, match="calibration='isotonic': fit with 'sigmoid' or 'temperature'"):
+        export_onnx(OneVsRestSVC(calibration="isotonic").fit(X, y), tmp_path / "m")
     with pytest.raises(TypeError, match="not dict"):
         export_onnx({}, tmp_path / "m")
     with pytest.raises(ValueError, match="not fitted"):

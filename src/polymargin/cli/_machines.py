@@ -41,21 +41,33 @@ def gamma_value(given: str) -> str | float:
         raise _wrong(f"-g {given}: expected a number, auto or scale") from None
 
 
-def machine_of(name: str, settings: Sequence[str], probability: bool, parameters: dict[str, Any]) -> Any:
+def machine_of(
+    name: str,
+    settings: Sequence[str],
+    probability: bool,
+    parameters: dict[str, Any],
+    calibration: str | None = None,
+) -> Any:
     """Return a machine that is not fitted yet."""
     Machine = BY_NAME.get(name) or MACHINES.get(name)
     if Machine is None:
         raise _wrong(f"-a {name}: there is no such machine", f"there are {', '.join(BY_NAME)}")
     known = Machine._get_param_names()
     chosen = {key: value for key, value in parameters.items() if key in known}
+    if calibration is not None:
+        if "calibration" not in known:
+            with_one = [each for each, kind in BY_NAME.items() if "calibration" in kind._get_param_names()]
+            raise _wrong(f"--calibration: {Machine.__name__} has none", f"there is one of {', '.join(with_one)}")
+        chosen["calibration"] = calibration
     for setting in settings:
         key, _, value = setting.partition("=")
         if key not in known:
             raise _wrong(f"--set {setting}: {Machine.__name__} has no such parameter", f"it has {', '.join(known)}")
         chosen[key] = _literal(value)
-    if probability:
-        chosen |= _with_probabilities(Machine, known)
-    return Machine(**chosen)
+    made = Machine(**chosen)
+    if probability and not hasattr(made, "predict_proba"):
+        made.set_params(**_with_probabilities(Machine, known))
+    return made
 
 
 def _literal(text: str) -> Any:
@@ -71,8 +83,8 @@ def _with_probabilities(Machine: Any, known: list[str]) -> dict[str, Any]:
     decisions = Machine._parameter_constraints["decision"][0].options if "decision" in known else ()
     if "coupling" in decisions:
         return {"decision": "coupling"}
-    if hasattr(Machine, "predict_proba"):
-        return {}
+    if "calibration" in known:
+        return {"calibration": "sigmoid"}
     raise _wrong(f"-b 1: {Machine.__name__} has no probabilities", "leave -b out; `predict --values` gives its scores")
 
 

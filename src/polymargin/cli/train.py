@@ -37,6 +37,12 @@ def train(
     stop: option.Stop = "auto",
     cache_size: option.CacheSize = None,
     probability: option.Probability = 0,
+    calibration: Annotated[
+        str | None,
+        typer.Option(
+            "--calibration", help="Probabilities fitted to held-out scores: sigmoid, isotonic or temperature."
+        ),
+    ] = None,
     folds: Annotated[
         int | None, typer.Option("-v", "--folds", min=2, help="Cross-validate with so many folds; write no model.")
     ] = None,
@@ -75,7 +81,8 @@ def train(
         "verbose": printer.verbose,
     }
     chosen_loss = [] if loss is None else [f"loss={loss}"]  # which not every machine has
-    unfitted = machine_of(machine, [*chosen_loss, *(settings or ())], bool(probability), parameters)
+    settings = [*chosen_loss, *(settings or ())]
+    unfitted = machine_of(machine, settings, bool(probability), parameters, calibration)
     examples = load_training(
         data, label=label, header=header, zero_based=zero_based, precomputed=is_precomputed(kind), ranges=ranges
     )

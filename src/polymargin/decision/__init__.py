@@ -6,6 +6,7 @@ from polymargin.models import pair_index, pair_list
 from polymargin.support.lazy import loaded_from
 
 if TYPE_CHECKING:
+    from polymargin.decision.calibration import Calibrated, Calibration, fitted_calibration, inverse_temperature
     from polymargin.decision.code_book import (
         DECODINGS,
         CodeBook,
@@ -35,12 +36,18 @@ if TYPE_CHECKING:
     )
     from polymargin.decision.own_sign import OwnSign
     from polymargin.decision.probabilities import log_probabilities, normalized_probabilities, softmax_probabilities
-    from polymargin.decision.rule import PAIR_DECISIONS, DecisionRule
+    from polymargin.decision.rule import PAIR_DECISIONS, DecisionRule, ProbabilityRule
     from polymargin.decision.voting import Votes, for_first_at_zero, is_decided, pair_values, vote_scores, votes
 
 __getattr__, __dir__ = loaded_from(
     __name__,
     {
+        "calibration": (
+            "Calibrated",
+            "Calibration",
+            "fitted_calibration",
+            "inverse_temperature",
+        ),
         "code_book": (
             "CodeBook",
             "DECODINGS",
@@ -81,6 +88,7 @@ __getattr__, __dir__ = loaded_from(
         "rule": (
             "DecisionRule",
             "PAIR_DECISIONS",
+            "ProbabilityRule",
         ),
         "voting": (
             "Votes",
@@ -96,6 +104,8 @@ __getattr__, __dir__ = loaded_from(
 __all__ = [
     "DECODINGS",
     "PAIR_DECISIONS",
+    "Calibrated",
+    "Calibration",
     "CodeBook",
     "ColumnDistances",
     "Coupling",
@@ -107,6 +117,7 @@ __all__ = [
     "NearestColumn",
     "OwnSign",
     "PairProbabilities",
+    "ProbabilityRule",
     "Sigmoids",
     "Votes",
     "adag",
@@ -116,10 +127,12 @@ __all__ = [
     "couple",
     "dag",
     "fit_sigmoids",
+    "fitted_calibration",
     "fitted_code_book",
     "fitted_probabilities",
     "for_first_at_zero",
     "hamming_scores",
+    "inverse_temperature",
     "is_decided",
     "log_probabilities",
     "loss_scores",

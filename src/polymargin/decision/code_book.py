@@ -22,8 +22,8 @@ from sklearn.exceptions import NotFittedError
 from polymargin.decision.coupling import Sigmoids, fit_sigmoids
 from polymargin.models import KernelModel
 from polymargin.models.declared import Value, attributes, declarations, declare, defects
-from polymargin.models.settled import near_zero, precisions, settled_scores
-from polymargin.support.numeric import Floats, Ints, Matrix
+from polymargin.models.settled import near_zero, settled_by, settled_scores
+from polymargin.support.numeric import Bools, Floats, Ints, Matrix
 from polymargin.support.threads import one_blas_thread
 
 _CLOSE = 1e-9  # of scores that are sums of a few hundred numbers near 1: what may be rounding
@@ -285,21 +285,39 @@ class NearestCode:
 
     def decision_function(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
         """Return the score of each class; of two classes half the difference, positive for the second."""
-        scores = self.settled_class_scores(model, X, threads)
-        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
+        shown = _shown(self.settled_class_scores(model, X, threads))
+        return shown[:, 0] if shown.shape[1] == 1 else shown
+
+    def probabilities(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the probability of each class."""
+        return self.settled_class_scores(model, X, threads)
+
+    def shown_scores(self, values: Floats) -> Floats:
+        """Return the scores of the classes; of two half the difference, in one column."""
+        return _shown(self.class_scores(values))
+
+    def moved(self, values: Floats, errors: Floats) -> Floats:
+        """Return by how much errors of the values may move the scores of each row."""
+        moved: Floats
+        if len(self.code) == 2:
+            moved = errors.max(axis=1)
+        elif self.decoding == "hamming":  # a sign that changes is worth 1
+            moved = near_zero(values, errors).sum(axis=1).astype(np.float64)
+        else:  # a hinge moves by no more than its value
+            moved = errors.sum(axis=1) + _CLOSE
+        return moved
 
     def settled_class_scores(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
         """Return the score of each class; where two are close, those of the row alone."""
         if self.decoding == "hamming":  # nothing but signs counts
             return self.class_scores(settled_scores(model, X, threads, near_zero))
-        values, sizes = model.raw_scores(X, threads)
-        scores = self.class_scores(values)
-        for precision in precisions(model, threads):
-            close = np.flatnonzero(self._lead(scores) <= self._moved(precision.errors(sizes)))
-            if len(close) > 0:
-                precision.improve(X, values, sizes, close, near_zero, everything=True)
-                scores[close] = np.vstack([self.class_scores(values[[row]]) for row in close])
-        return scores
+        return settled_by(model, X, threads, self.class_scores, self._close)
+
+    def _close(self, scores: Floats, values: Floats, errors: Floats) -> Bools:
+        """Return the rows whose two largest scores could change places."""
+        moved = 2 * self.moved(values, errors) if self.sigmoids is None else self._moved(errors)
+        close: Bools = self._lead(scores) <= moved
+        return close
 
     def _lead(self, scores: Floats) -> Floats:
         """Return by how much the largest score leads; of probabilities in their logarithm."""
@@ -308,10 +326,11 @@ class NearestCode:
         return lead if self.sigmoids is None else lead / first
 
     def _moved(self, errors: Floats) -> Floats:
-        """Return by how much errors of the values may change a lead."""
-        moved: Floats
-        if self.sigmoids is None:  # a hinge moves by no more than its value
-            moved = 2 * errors.sum(axis=1) + _CLOSE
-        else:
-            moved = _MOVED * (errors * np.abs(self.sigmoids.A)).max(axis=1) + _CLOSE
+        """Return by how much errors of the values may change the lead of a probability."""
+        assert self.sigmoids is not None
+        moved: Floats = _MOVED * (errors * np.abs(self.sigmoids.A)).max(axis=1) + _CLOSE
         return moved
+
+
+def _shown(scores: Floats) -> Floats:
+    return (scores[:, [1]] - scores[:, [0]]) / 2 if scores.shape[1] == 2 else scores

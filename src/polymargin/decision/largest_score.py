@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,12 @@ class LargestScore:
     """The class with the largest score; of two classes one score, positive for the second, decides by its sign.
 
     That is the last of the scores that there are. ``halved_difference`` takes half of the second less the first
-    instead, so that the margin is at 1 and -1 where the two scores are not opposite numbers.
+    instead, so that the margin is at 1 and -1 where the two scores are not opposite numbers. ``link`` makes
+    probabilities of the scores, for machines whose loss has them.
     """
 
     halved_difference: bool = False
+    link: Callable[[Floats], Floats] | None = None
 
     def public_scores(self, scores: Floats) -> Floats:
         """Return the scores that ``decision_function`` shows: a column for each class, one for two."""
@@ -48,6 +51,20 @@ class LargestScore:
         """Return the score of each class, or the one score of two classes."""
         scores = self.public_scores(self.scores(model, X, threads))
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def shown_scores(self, scores: Floats) -> Floats:
+        """Return the scores of the classes, of two one in one column."""
+        return self.public_scores(scores)
+
+    def moved(self, scores: Floats, errors: Floats) -> Floats:
+        """Return by how much errors of the scores may move those of each row that are shown."""
+        moved: Floats = errors.max(axis=1)
+        return moved
+
+    def probabilities(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the probability of each class."""
+        assert self.link is not None
+        return self.link(self.scores(model, X, threads))
 
     def _of_two(self, scores: Floats) -> Floats:
         return (scores[:, 1] - scores[:, 0]) / 2.0 if self.halved_difference else scores[:, -1]

@@ -29,6 +29,13 @@ class DecisionRule(Protocol):
         """Return a score for each class, or one for two; the largest, or the sign, names the class of ``predict``."""
 
 
+class ProbabilityRule(DecisionRule, Protocol):
+    """A way to decide that has probabilities, the largest being that of the class of ``predict``."""
+
+    def probabilities(self, model: KernelModel, X: Matrix, threads: int) -> Floats:
+        """Return the probability of each class, (n, k)."""
+
+
 def _coupling(layout: PairLayout, class_order: Ints | None, sigmoids: Sigmoids | None) -> DecisionRule:
     if sigmoids is None:
         raise ValueError("pairs without sigmoids have no probabilities")

@@ -9,11 +9,16 @@ from sklearn.utils._param_validation import Interval
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Bias, Solver
+from polymargin.support.typing import Bias, CalibrationMethod, Solver
 
-_CONSTRAINTS: dict[str, Any] = {**MulticlassSVC._parameter_constraints, "bias": BIAS, "solver": JOINT_SOLVER}
+_CONSTRAINTS: dict[str, Any] = {
+    **MulticlassSVC._parameter_constraints,
+    "bias": BIAS,
+    "solver": JOINT_SOLVER,
+    "calibration": CALIBRATION,
+}
 
 
 @estimator
@@ -38,6 +43,7 @@ class LeeLinWahbaSVC(MulticlassSVC):
     <C>
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -66,6 +72,7 @@ class LeeLinWahbaSVC(MulticlassSVC):
 
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
 
@@ -101,6 +108,7 @@ class ReinforcedSVC(MulticlassSVC):
         u, what the wrong classes have of the loss.
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -133,6 +141,7 @@ class ReinforcedSVC(MulticlassSVC):
     share: float = 0.5
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {**_CONSTRAINTS, "share": [Interval(Real, 0, 1, closed="both")]}
 
@@ -165,6 +174,7 @@ class AbsoluteMaximumSVC(MulticlassSVC):
     <C>
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -193,6 +203,7 @@ class AbsoluteMaximumSVC(MulticlassSVC):
 
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
 
@@ -225,6 +236,7 @@ class TotalMaximumSVC(MulticlassSVC):
     <C>
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -253,6 +265,7 @@ class TotalMaximumSVC(MulticlassSVC):
 
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
 
@@ -285,6 +298,7 @@ class TotalSumSVC(MulticlassSVC):
     <C>
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -313,6 +327,7 @@ class TotalSumSVC(MulticlassSVC):
 
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
 
@@ -345,6 +360,7 @@ class MaximumMarginRegressionSVC(MulticlassSVC):
     <C>
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -376,6 +392,7 @@ class MaximumMarginRegressionSVC(MulticlassSVC):
 
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,13 +39,21 @@ OWN_ATTRIBUTES = {
 """What an estimator has beside the parts that a fit leaves, as it is stored."""
 
 
+def _has_probabilities(machine: Any) -> bool:
+    missing = machine.missing_probabilities
+    if missing is not None:
+        raise AttributeError(missing)
+    return True
+
+
 @dataclass(eq=False, repr=False)
 class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """A classifier that solves a formulation, keeps a model and decides by its scores.
 
     An estimator says what is optimised (:attr:`formulation`) and how scores become a class (:attr:`decision_rule`). A
     fit leaves ``model_``, ``outcome_`` and, where the decision is fitted too, ``decision_data_``: frozen values, of
-    which all other fitted attributes are read.
+    which all other fitted attributes are read. A machine with the parameter ``calibration`` can have probabilities
+    fitted to its scores, ``calibration_data_``.
     """
 
     C: float = 1.0
@@ -81,6 +91,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     model_: ClassVar[FittedPart[models.KernelModel]] = FittedPart()
     outcome_: ClassVar[FittedPart[models.Outcome]] = FittedPart()
     decision_data_: ClassVar[FittedPart[Any]] = FittedPart()
+    calibration_data_: ClassVar[FittedPart[decision.Calibration]] = FittedPart()
     support_: ClassVar[Fitted[Ints]] = Fitted()
     support_vectors_: ClassVar[Fitted[Matrix]] = Fitted()
     n_support_: ClassVar[Fitted[NDArray[np.int32]]] = Fitted()
@@ -95,6 +106,12 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_iter_: ClassVar[Fitted[Any]] = Fitted()
     n_kernel_evaluations_: ClassVar[Fitted[int]] = Fitted()
     fit_time_: ClassVar[Fitted[float]] = Fitted()
+    sigmoid_slopes_: ClassVar[Fitted[Floats]] = Fitted()
+    sigmoid_offsets_: ClassVar[Fitted[Floats]] = Fitted()
+    isotonic_starts_: ClassVar[Fitted[Ints]] = Fitted()
+    isotonic_scores_: ClassVar[Fitted[Floats]] = Fitted()
+    isotonic_shares_: ClassVar[Fitted[Floats]] = Fitted()
+    temperature_: ClassVar[Fitted[float]] = Fitted()
 
     @classmethod
     @cache  # the signature is read anew for every clone otherwise, which small fits feel
@@ -119,7 +136,8 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         dict of str to type
             The types, by the names of the attributes.
         """
-        return {"outcome_": models.Outcome}
+        calibrates = "calibration" in cls._get_param_names()
+        return {"outcome_": models.Outcome} | ({"calibration_data_": decision.Calibration} if calibrates else {})
 
     @property
     @abstractmethod
@@ -130,6 +148,41 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @abstractmethod
     def decision_rule(self) -> decision.DecisionRule:
         """How the scores of the fitted model become a class."""
+
+    @property
+    def calibration_method(self) -> str | None:
+        """How probabilities are fitted to scores of held-out examples; None if they are not."""
+        method: str | None = self.get_params(deep=False).get("calibration")
+        return method
+
+    @property
+    def missing_probabilities(self) -> str | None:
+        """What is to be done for probabilities; None if the machine has them."""
+        if self.calibration_method is not None:
+            return None
+        if "calibration_data_" in self.part_types():
+            return "probabilities need calibration='sigmoid', 'isotonic' or 'temperature' before fit"
+        return f"{type(self).__name__} has no probabilities; OneVsOneSVC(decision='coupling') has"
+
+    @property
+    def deciding_rule(self) -> decision.DecisionRule:
+        """How scores become a class in the end: by the probabilities, if there is a calibration."""
+        fitted: decision.Calibration | None = vars(self).get("calibration_data_")
+        method, found = self.calibration_method, None if fitted is None else fitted.method
+        if fitted is None or method is None or found is None:
+            return self.decision_rule
+        if found != method:
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted with calibration={found!r}, and {method!r} was set afterwards: "
+                "fit it again, or set back the calibration that it was fitted with"
+            )
+        return decision.Calibrated(self._scored_decision(), fitted)
+
+    def _scored_decision(self) -> decision.ScoredDecision:
+        """Return the decision rule, whose scores can be calibrated."""
+        rule = self.decision_rule
+        assert isinstance(rule, decision.LargestScore | decision.NearestCode)
+        return rule
 
     def _fitted_decision(self, training: formulations.TrainingSet, solution: formulations.Solution) -> Any:
         """Return what the decision is fitted to; None where there is nothing to fit.
@@ -147,6 +200,31 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             What becomes ``decision_data_``.
         """
         return None
+
+    def _fitted_calibration(
+        self, training: formulations.TrainingSet, solution: formulations.Solution
+    ) -> decision.Calibration | None:
+        """Return what probabilities are fitted to, of a machine that is fitted but for them.
+
+        Parameters
+        ----------
+        training : TrainingSet
+            What the formulation was solved on.
+        solution : Solution
+            Its solution, with the scores of held-out examples if they are asked for.
+
+        Returns
+        -------
+        Calibration or None
+            What becomes ``calibration_data_``; None if the machine cannot have one.
+        """
+        if "calibration_data_" not in self.part_types():
+            return None
+        method = self.calibration_method
+        if method is None or solution.folds is None:
+            return decision.Calibration()
+        scores = self._scored_decision().shown_scores(solution.folds.scores)
+        return decision.fitted_calibration(method, scores, training.labels, training.weight)
 
     # Fitting.
 
@@ -209,13 +287,15 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, k), or (n_samples,) for two classes
-            Scores; for two classes the score of the second.
+            Scores; for two classes the score of the second. With a ``calibration`` logarithms of what the probabilities
+            are scaled from, for two classes of their ratio: the largest, or the sign, is again the class of
+            ``predict``.
         """
         X = self.checked_queries(X)
-        return self.decision_rule.decision_function(self.model_, X, thread_count(self.n_jobs))
+        return self.deciding_rule.decision_function(self.model_, X, thread_count(self.n_jobs))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each example: the one with the largest score.
+        """Return the class of each example: the one with the largest score, or with the largest probability.
 
         Parameters
         ----------
@@ -228,7 +308,47 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Classes.
         """
         X = self.checked_queries(X)
-        return self.classes_[self.decision_rule.predict(self.model_, X, thread_count(self.n_jobs))]
+        return self.classes_[self.deciding_rule.predict(self.model_, X, thread_count(self.n_jobs))]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class; only of a machine that was fitted with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Probabilities in the order of ``classes_``; each row sums to 1, and its largest entry is the class that
+            ``predict`` gives.
+        """
+        X = self.checked_queries(X)
+        rule = self.deciding_rule
+        if self.calibration_method is not None and not isinstance(rule, decision.Calibrated):
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted without probabilities, and calibration="
+                f"{self.calibration_method!r} was set afterwards: fit it again"
+            )
+        return cast("decision.ProbabilityRule", rule).probabilities(self.model_, X, thread_count(self.n_jobs))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithm of the probability of each class; only of a machine that was fitted with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
+        """
+        return decision.log_probabilities(self.predict_proba(X))
 
     def predict_topk(self, X: Any, k: int) -> NDArray[Any]:
         """Return the classes with the largest scores.
@@ -252,7 +372,7 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"k must be a whole number from 1 to {n_classes}, the number of classes, got {k!r}")
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            second = self.decision_rule.predict(self.model_, self.checked_queries(X), thread_count(self.n_jobs))
+            second = self.deciding_rule.predict(self.model_, self.checked_queries(X), thread_count(self.n_jobs))
             return self.classes_[np.column_stack([second, 1 - second])[:, :k]]
         return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
 
@@ -326,3 +446,5 @@ class MulticlassSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             yield self.outcome_.defect
         if "decision_data_" in self.part_types():
             yield from self.decision_data_.defects(model)
+        if "calibration_data_" in vars(self):
+            yield from self.calibration_data_.defects(model)

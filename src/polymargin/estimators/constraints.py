@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from sklearn.utils._param_validation import StrOptions
 
-from polymargin.support.typing import LINEAR_SOLVERS
+from polymargin.support.typing import LINEAR_SOLVERS, CalibrationMethod
 
 BIAS: list[Any] = [StrOptions({"regularized", "free"}), None]
 JOINT_SOLVER: list[Any] = [StrOptions({"auto", "decomposition", *LINEAR_SOLVERS})]
 HINGE: list[Any] = [StrOptions({"hinge", "squared_hinge"})]
+CALIBRATION: list[Any] = [StrOptions(set(get_args(CalibrationMethod))), None]

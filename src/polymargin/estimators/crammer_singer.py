@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, HINGE, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Bias, HingeLoss, Solver
+from polymargin.support.typing import Bias, CalibrationMethod, HingeLoss, Solver
 
 
 @estimator
@@ -31,6 +31,7 @@ class CrammerSingerSVC(MulticlassSVC):
         None: no b, Hsu & Lin (16). ``"regularized"``: :math:`\tfrac12 \sum_m b_m^2` joins the objective, (24).
         ``"free"``: b costs nothing, (23); solved by proximal steps on b.
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -63,12 +64,14 @@ class CrammerSingerSVC(MulticlassSVC):
     loss: HingeLoss = "hinge"
     bias: Bias = None
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
         "loss": HINGE,
         "bias": BIAS,
         "solver": JOINT_SOLVER,
+        "calibration": CALIBRATION,
     }
 
     @property

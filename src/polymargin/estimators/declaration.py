@@ -13,8 +13,9 @@ from polymargin.models.declared import declared_fields
 
 Class = TypeVar("Class", bound=type)
 Content = TypeVar("Content")
-FITTED_PARTS = ("model_", "outcome_", "decision_data_")
-"""What a fit leaves: the model, how the fit ended, and what the decision was fitted to, if anything."""
+FITTED_PARTS = ("model_", "outcome_", "decision_data_", "calibration_data_")
+"""What a fit leaves: the model, how the fit ended, and what the decision and the calibration were fitted to, if
+anything."""
 
 
 @dataclass_transform(kw_only_default=True)
@@ -47,7 +48,7 @@ def _naming_the_class(init: Callable[..., None], own: tuple[str, ...]) -> Callab
             try:
                 signature.bind(self, *args, **options)
             except TypeError as error:
-                advice = "; for probabilities use OneVsOneSVC(decision='coupling') or SoftmaxSVC()"
+                advice = "; for probabilities use OneVsOneSVC(decision='coupling'), or another's calibration='sigmoid'"
                 message = f"{type(self).__name__}(): {error}"
                 raise TypeError(message + advice if "probability" in options else message) from None
             raise

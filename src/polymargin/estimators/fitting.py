@@ -22,6 +22,7 @@ from polymargin.formulations import (
     TrainingSet,
     checked_weights,
     label_training_set,
+    solve_held_out,
     training_set,
 )
 from polymargin.kernels import Kernel
@@ -55,8 +56,15 @@ class Machine(Protocol):
     def formulation(self) -> Formulation:
         """What is optimised."""
 
+    @property
+    def calibration_method(self) -> str | None:
+        """How probabilities are fitted to scores of held-out examples."""
+
     def _fitted_decision(self, training: TrainingSet, solution: Solution) -> Any:
         """Return what the decision is fitted to."""
+
+    def _fitted_calibration(self, training: TrainingSet, solution: Solution) -> Any:
+        """Return what probabilities are fitted to, of a machine that is fitted but for them."""
 
     def _validate_params(self) -> None: ...
 
@@ -76,14 +84,17 @@ def fit_checked(
     """
     training, classes = training_of(machine, X, y, weight)
     solution = _solve(machine, machine.formulation, training, kernel, classes, y, stop)
-    fitted = _fitted_attributes(machine, training, classes, solution)
-    fitted["outcome_"] = replace(solution.outcome, seconds=time.perf_counter() - started)
-    vars(machine).update(fitted)
+    state = vars(machine)
+    state.update(_fitted_attributes(machine, training, classes, solution))
     if isinstance(y, LabelSets):
-        vars(machine)["label_form_"] = y.form
+        state["label_form_"] = y.form
         _warn_of_constants(y)
     else:
-        vars(machine).pop("label_form_", None)
+        state.pop("label_form_", None)
+    calibration = machine._fitted_calibration(training, solution)
+    if calibration is not None:
+        state["calibration_data_"] = calibration
+    state["outcome_"] = replace(solution.outcome, seconds=time.perf_counter() - started)
     return solution
 
 
@@ -142,7 +153,7 @@ def _solve(
     y: NDArray[Any] | LabelSets,
     stop: threading.Event | None,
 ) -> Solution:
-    """Solve, showing progress and listening to callbacks."""
+    """Solve, showing progress and listening to callbacks; with the scores of held-out examples where they count."""
     sets = training.label_sets
     n_problems = formulation.n_problems(training.n_classes) if sets is None else len(sets.varying)
     tasks = FitTasks(machine, training.X, y.indicator if isinstance(y, LabelSets) else y, n_problems)
@@ -162,7 +173,9 @@ def _solve(
             return tasks.report(done, state) and not (stop is not None and stop.is_set())
 
         listener = progress if bar is not None or tasks.listening or stop is not None else None
-        solution = formulation.solve(training, kernel, _options(machine, classes, listener))
+        calibrates = machine.calibration_method is not None
+        solve = partial(solve_held_out, formulation) if calibrates else formulation.solve
+        solution = solve(training, kernel, _options(machine, classes, listener))
         if bar is not None:
             gap, violation = solution.outcome.gap, solution.violation
             reached = gap if violation is None or measure == "gap" else violation
@@ -198,19 +211,29 @@ def _fitted_attributes(
 
 def warn_unless_converged(machine: Machine, solution: Solution, stop: threading.Event | None = None) -> None:
     """Warn, with the objectives, if the tolerance was not met; whoever stopped the fit knows."""
-    outcome = solution.outcome
-    if outcome.converged or (stop is not None and stop.is_set()):
+    name, outcome = type(machine).__name__, solution.outcome
+    if stop is not None and stop.is_set():
         return
-    reason = {
+    if not outcome.converged:
+        _warn(
+            f"{name} did not converge: {_reason(machine, outcome.stop_reason)}{_violation(solution)} "
+            f"(tol={machine.tol:g}); {_objectives(solution)}. Scale the data, raise the limit, or raise tol."
+        )
+    elif solution.folds is not None and solution.folds.status != "converged":
+        _warn(
+            f"the probabilities of {name} are fitted to held-out scores that did not converge: "
+            f"{_reason(machine, solution.folds.status)} (tol={machine.tol:g}). Scale the data, raise the limit, or "
+            "raise tol."
+        )
+
+
+def _reason(machine: Machine, status: str) -> str:
+    return {
         "max_iter": f"max_iter={machine.max_iter} was reached",
         "time_limit": f"time_limit={machine.time_limit} was reached",
         "stopped": "a callback asked to stop",
         "precision": "rounding hides the rest",
-    }[outcome.stop_reason]
-    _warn(
-        f"{type(machine).__name__} did not converge: {reason}{_violation(solution)} (tol={machine.tol:g}); "
-        f"{_objectives(solution)}. Scale the data, raise the limit, or raise tol."
-    )
+    }[status]
 
 
 def warn_of_open_gap(machine: Machine, solution: Solution) -> None:

@@ -9,9 +9,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, HINGE, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Aggregation, Bias, HingeLoss, Margins, Solver
+from polymargin.support.typing import Aggregation, Bias, CalibrationMethod, HingeLoss, Margins, Solver
 
 
 @estimator
@@ -53,6 +53,7 @@ class JointSVC(MulticlassSVC):
         ``aggregation="sum"``.
     <absolute parameters>
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -83,6 +84,7 @@ class JointSVC(MulticlassSVC):
     reinforced: float | None = None
     bias: Bias = "regularized"
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
@@ -92,6 +94,7 @@ class JointSVC(MulticlassSVC):
         "reinforced": [Interval(Real, 0, 1, closed="both"), None],
         "bias": BIAS,
         "solver": JOINT_SOLVER,
+        "calibration": CALIBRATION,
     }
 
     @property

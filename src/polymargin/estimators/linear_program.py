@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import CALIBRATION
 from polymargin.estimators.declaration import Fitted, estimator
 from polymargin.support.numeric import Floats, Ints
+from polymargin.support.typing import CalibrationMethod
 
 
 @estimator
@@ -27,6 +29,7 @@ class LinearProgramSVC(MulticlassSVC):
     Parameters
     ----------
     <C>
+    <calibration>
     <parameters>
 
     Attributes
@@ -81,6 +84,12 @@ class LinearProgramSVC(MulticlassSVC):
     (True, True)
     """
 
+    calibration: CalibrationMethod | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MulticlassSVC._parameter_constraints,
+        "calibration": CALIBRATION,
+    }
     active_: ClassVar[Fitted[Ints]] = Fitted()
     multipliers_: ClassVar[Fitted[Floats]] = Fitted()
 
@@ -93,7 +102,7 @@ class LinearProgramSVC(MulticlassSVC):
         dict of str to type
             The types, by the names of the attributes.
         """
-        return {"outcome_": formulations.LinearProgramOutcome}
+        return super().part_types() | {"outcome_": formulations.LinearProgramOutcome}
 
     @property
     def formulation(self) -> formulations.LinearProgram:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from polymargin import decision as decisions
 from polymargin import formulations
@@ -21,14 +20,6 @@ from polymargin.support.typing import Decision, HingeLoss
 
 if TYPE_CHECKING:
     from polymargin.models import PairLayout
-
-
-def _couples(machine: Any) -> bool:
-    if machine.decision != "coupling":
-        raise AttributeError(
-            f"probabilities need decision='coupling' before fit; decision={machine.decision!r} has no probabilities"
-        )
-    return True
 
 
 @estimator
@@ -138,6 +129,13 @@ class OneVsOneSVC(MulticlassSVC):
         """The way to decide that the parameter names."""
         return self._rule(self.decision)
 
+    @property
+    def missing_probabilities(self) -> str | None:
+        """What is to be done for probabilities; None if the machine has them."""
+        if self.decision == "coupling":
+            return None
+        return f"probabilities need decision='coupling' before fit; decision={self.decision!r} has no probabilities"
+
     def _rule(self, decision: str) -> decisions.DecisionRule:
         sigmoids = self.decision_data_.sigmoids
         if decision == "coupling" and sigmoids is None:
@@ -228,39 +226,3 @@ class OneVsOneSVC(MulticlassSVC):
         """
         X = self.checked_queries(X)
         return self.model_.layout.sign * decisions.pair_values(self.model_, X, thread_count(self.n_jobs))
-
-    @available_if(_couples)
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class; only with ``decision="coupling"``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Probabilities in the order of ``classes_``; each row sums to 1, and its largest entry is the class that
-            ``predict`` gives.
-        """
-        X = self.checked_queries(X)
-        rule = self.decision_rule
-        assert isinstance(rule, decisions.Coupling)
-        return rule.probabilities(self.model_, X, thread_count(self.n_jobs))
-
-    @available_if(_couples)
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithm of the probability of each class; only with ``decision="coupling"``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
-        """
-        return decisions.log_probabilities(self.predict_proba(X))

@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_consistent_length
 
 from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, HINGE
+from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE
 from polymargin.estimators.declaration import estimator
 from polymargin.support.examples import checked_examples
 from polymargin.support.label_sets import checked_label_sets, holds_label_sets, indicator_of
 from polymargin.support.numeric import Matrix
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import Bias, BinarySolver, HingeLoss
+from polymargin.support.typing import Bias, BinarySolver, CalibrationMethod, HingeLoss
 
 _SCORES_AT_ONCE = 1 << 24  # 128 MB of them
 
@@ -55,6 +55,7 @@ class OneVsRestSVC(MulticlassSVC):
         linear kernel and finite C, all classes at each visit of an example, without kernel values. ``"auto"`` takes it
         for the linear kernel and more than 4,096 examples, unless a matrix of kernel values is cheap beside its loops,
         or another bias than ``"free"``; what crawls goes over to another solver, `solver_used_`.
+    <calibration>
     <parameters>
 
     Attributes
@@ -101,12 +102,14 @@ class OneVsRestSVC(MulticlassSVC):
     loss: HingeLoss = "hinge"
     bias: Bias = "free"
     solver: BinarySolver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
         "loss": HINGE,
         "bias": BIAS,
         "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
+        "calibration": CALIBRATION,
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -151,6 +154,10 @@ class OneVsRestSVC(MulticlassSVC):
         """
         if not holds_label_sets(y):
             return super().checked_training(X, y, reset=reset)
+        if self.calibration is not None:
+            raise ValueError(
+                f"calibration={self.calibration!r} is for classes, and y has several labels: take calibration=None"
+            )
         label_sets = checked_label_sets(y)
         X = checked_examples(self, X, reset=reset)
         check_consistent_length(X, label_sets.indicator)

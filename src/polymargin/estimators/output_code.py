@@ -7,23 +7,15 @@ from typing import Any, ClassVar, get_args
 
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from polymargin import decision, formulations
 from polymargin.estimators.base import MulticlassSVC
+from polymargin.estimators.constraints import CALIBRATION
 from polymargin.estimators.declaration import Fitted, estimator
 from polymargin.models import CodeLayout
 from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import CodeKind, Decoding
-
-
-def _has_probabilities(machine: Any) -> bool:
-    if machine.decoding != "probability":
-        raise AttributeError(
-            f"probabilities need decoding='probability' before fit; decoding={machine.decoding!r} has none"
-        )
-    return True
+from polymargin.support.typing import CalibrationMethod, CodeKind, Decoding
 
 
 @estimator
@@ -58,6 +50,7 @@ class OutputCodeSVC(MulticlassSVC):
         ``"sparse"``, or all that there are, if those are fewer. Unused for other codes.
     decoding : {"hamming", "loss", "probability"}, default="hamming"
         How the values of the problems become a class; a tie goes to the class that sorts first.
+    <calibration>
     <parameters>
 
     Attributes
@@ -109,12 +102,14 @@ class OutputCodeSVC(MulticlassSVC):
     code: CodeKind | ArrayLike = "one-vs-one"
     code_size: float | None = None
     decoding: Decoding = "hamming"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
         "code": [StrOptions(set(get_args(CodeKind))), "array-like"],
         "code_size": [Interval(Real, 0, None, closed="neither"), None],
         "decoding": [StrOptions(decision.DECODINGS.keys())],
+        "calibration": CALIBRATION,
     }
     code_book_: ClassVar[Fitted[Floats]] = Fitted()
     probA_: ClassVar[Fitted[Floats]] = Fitted()  # noqa: N815 - LIBSVM's and scikit-learn's names
@@ -135,6 +130,26 @@ class OutputCodeSVC(MulticlassSVC):
     def formulation(self) -> formulations.OutputCode:
         """What is optimised; probabilities are fitted to held-out values."""
         return formulations.OutputCode(self.code, self.code_size, held_out=self.decoding == "probability")
+
+    @property
+    def missing_probabilities(self) -> str | None:
+        """What is to be done for probabilities; None if the machine has them."""
+        if self.decoding == "probability" or self.calibration is not None:
+            return None
+        return (
+            f"probabilities need decoding='probability', or a calibration, before fit; decoding={self.decoding!r} and "
+            "calibration=None have none"
+        )
+
+    @property
+    def calibration_method(self) -> str | None:
+        """How probabilities are fitted to scores of held-out examples; None if they are not."""
+        if self.decoding == "probability" and self.calibration is not None:
+            raise ValueError(
+                f"decoding='probability' has probabilities already: take calibration=None, not {self.calibration!r}, "
+                "or another decoding"
+            )
+        return self.calibration
 
     @property
     def decision_rule(self) -> decision.NearestCode:
@@ -183,37 +198,3 @@ class OutputCodeSVC(MulticlassSVC):
         """
         X = self.checked_queries(X)
         return decision.pair_values(self.model_, X, thread_count(self.n_jobs))
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class; only with ``decoding="probability"``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Probabilities in the order of ``classes_``; each row sums to 1, and its largest entry is the class that
-            ``predict`` gives.
-        """
-        X = self.checked_queries(X)
-        return self.decision_rule.settled_class_scores(self.model_, X, thread_count(self.n_jobs))
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithm of the probability of each class; only with ``decoding="probability"``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
-        """
-        return decision.log_probabilities(self.predict_proba(X))

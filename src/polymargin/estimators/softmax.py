@@ -12,7 +12,6 @@ from polymargin.estimators.base import MulticlassSVC
 from polymargin.estimators.constraints import BIAS
 from polymargin.estimators.declaration import Fitted, estimator
 from polymargin.support.numeric import Floats
-from polymargin.support.threads import thread_count
 from polymargin.support.typing import Bias, FeatureBasis, Strategy
 
 
@@ -174,8 +173,16 @@ class SoftmaxSVC(MulticlassSVC):
 
     @property
     def decision_rule(self) -> decision.LargestScore:
-        """The largest score wins."""
-        return decision.LargestScore()
+        """The largest score wins, and the loss says what probabilities are."""
+        return decision.LargestScore(link=self._probabilities)
+
+    @property
+    def missing_probabilities(self) -> None:
+        """Nothing is to be done for probabilities."""
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        joint = self.formulation.is_joint(scores.shape[1])
+        return decision.softmax_probabilities(scores) if joint else decision.normalized_probabilities(scores)
 
     def predict_proba(self, X: Any) -> Floats:
         r"""Return probabilities of the classes.
@@ -197,22 +204,5 @@ class SoftmaxSVC(MulticlassSVC):
         ndarray of shape (n_samples, k)
             Probabilities, in the order of ``classes_``; the largest is that of the class that ``predict`` returns.
         """
-        X = self.checked_queries(X)
-        scores = self.decision_rule.scores(self.model_, X, thread_count(self.n_jobs))
-        joint = self.formulation.is_joint(scores.shape[1])
-        return decision.softmax_probabilities(scores) if joint else decision.normalized_probabilities(scores)
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Logarithms of what ``predict_proba`` gives, in the order of ``classes_``; of 0 it is ``-inf``.
-        """
-        return decision.log_probabilities(self.predict_proba(X))
+        probabilities: Floats = super().predict_proba(X)
+        return probabilities

@@ -9,9 +9,9 @@ from sklearn.utils._param_validation import Interval
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, HINGE, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
-from polymargin.support.typing import Bias, HingeLoss, Solver
+from polymargin.support.typing import Bias, CalibrationMethod, HingeLoss, Solver
 
 
 @estimator
@@ -37,6 +37,7 @@ class WestonWatkinsSVC(MulticlassSVC):
     margin : float, default=2.0
         M. The margin 1 with C gives the scores of the margin 2 with 2C, halved.
     <together parameters>
+    <calibration>
     <parameters>
 
     Attributes
@@ -70,6 +71,7 @@ class WestonWatkinsSVC(MulticlassSVC):
     bias: Bias = "regularized"
     margin: float = 2.0
     solver: Solver = "auto"
+    calibration: CalibrationMethod | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
@@ -77,6 +79,7 @@ class WestonWatkinsSVC(MulticlassSVC):
         "bias": BIAS,
         "margin": [Interval(Real, 0, None, closed="neither")],
         "solver": JOINT_SOLVER,
+        "calibration": CALIBRATION,
     }
 
     @property

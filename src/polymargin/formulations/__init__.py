@@ -7,7 +7,8 @@ from polymargin.support.lazy import loaded_from
 if TYPE_CHECKING:
     from polymargin.formulations.chosen_pairs import ChosenPairs, ChosenPairsOutcome, ChosenPairsSolution
     from polymargin.formulations.family import CostFamily, Division
-    from polymargin.formulations.formulation import Formulation, PairsSolution, RunOptions, Solution
+    from polymargin.formulations.formulation import Formulation, HeldOut, PairsSolution, RunOptions, Solution
+    from polymargin.formulations.held_out import solve_held_out
     from polymargin.formulations.joint import Joint
     from polymargin.formulations.linear import Heuristics
     from polymargin.formulations.linear_program import LinearProgram, LinearProgramOutcome
@@ -31,10 +32,12 @@ __getattr__, __dir__ = loaded_from(
         ),
         "formulation": (
             "Formulation",
+            "HeldOut",
             "PairsSolution",
             "RunOptions",
             "Solution",
         ),
+        "held_out": ("solve_held_out",),
         "joint": ("Joint",),
         "linear": ("Heuristics",),
         "linear_program": (
@@ -64,6 +67,7 @@ __all__ = [
     "CostFamily",
     "Division",
     "Formulation",
+    "HeldOut",
     "Heuristics",
     "Joint",
     "LinearProgram",
@@ -79,5 +83,6 @@ __all__ = [
     "TrainingSet",
     "checked_weights",
     "label_training_set",
+    "solve_held_out",
     "training_set",
 ]

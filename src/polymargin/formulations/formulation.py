@@ -73,6 +73,17 @@ class RunOptions:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class HeldOut:
+    """The scores of all examples, in the core's order, by machines without their fold.
+
+    An example that is never held out has those of the whole machine. ``status`` is "converged" or why a fold did not.
+    """
+
+    scores: Floats
+    status: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
     """A solved formulation: the model, and how it came about."""
 
@@ -81,6 +92,7 @@ class Solution:
     violation: float | None = None  # of the optimality conditions, where the solver looks at it
     by_gap: bool = False  # whether the tolerance was that of the gap
     n_solved: int | None = None  # problems that were solved, where there may be fewer than were announced
+    folds: HeldOut | None = None  # if scores of held-out examples were asked for
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -72,6 +72,11 @@ class Joint:
         """Return the number of problems, or None where a solver has rounds."""
         return None if self.solver == "cutting-plane" else 1
 
+    @property
+    def drops_by_cost(self) -> bool:
+        """Whether an example with the cost 0 takes no part, so that folds can be solved on one matrix."""
+        return True
+
     def measure(self, training: TrainingSet, kernel: Kernel) -> str:
         """Return what the solver stops on."""
         return "gap" if self._solver(training, kernel) in LINEAR_SOLVERS else "violation"

@@ -69,6 +69,11 @@ class OneVsRest:
         """Return the number of problems."""
         return 1 if n_classes == 2 else n_classes
 
+    @property
+    def drops_by_cost(self) -> bool:
+        """Whether an example with the cost 0 takes no part, so that folds can be solved on one matrix."""
+        return True
+
     def measure(self, training: TrainingSet, kernel: Kernel) -> str:
         """Return what the solver stops on."""
         return "violation" if self._solver(training, kernel) == "decomposition" else "gap"

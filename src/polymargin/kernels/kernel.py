@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -130,6 +131,10 @@ class Kernel:
         """Whether small problems are solved to rounding, which costs more than to solve them to ``tol``."""
         return True
 
+    def kept(self) -> Kernel:
+        """Return the same kernel with a session that is kept, for problems that differ in their costs alone."""
+        return KeptKernel(self.kind, self.gamma, self.coef0, self.degree)
+
     def called(self, A: Matrix, B: Matrix) -> NDArray[np.float64]:
         """Return what a callable kernel says, checked; examples that are no rows of numbers it gets as a vector."""
         A, B = (examples[:, 0] if examples.dtype == object else examples for examples in (A, B))
@@ -223,6 +228,23 @@ class _Last(Generic[Made]):
 
 
 @dataclass(frozen=True)
+class KeptKernel(Kernel):
+    """A kernel whose session is kept: what is trained next on the same rows finds kernel values that are there.
+
+    The first problem has the largest costs.
+    """
+
+    _session: _Last[_core.KernelSession] = field(default_factory=_Last, init=False, compare=False, repr=False)
+
+    def session(
+        self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int
+    ) -> _core.KernelSession:
+        """Return the session of these rows, made when they are asked for first."""
+        make = partial(super().session, X, order, largest, tolerance, budget_bytes, threads)
+        return self._session.get((order.tobytes(), tolerance), make)
+
+
+@dataclass(frozen=True)
 class SharedKernel(Kernel):
     """A precomputed kernel whose matrix is trained on again and again, for one machine and one cost after the other."""
 
@@ -235,6 +257,10 @@ class SharedKernel(Kernel):
     def examples(self, X: Matrix) -> Matrix:
         """Return the examples themselves."""
         return self.rows
+
+    def kept(self) -> Kernel:
+        """Return itself: its session is kept already."""
+        return self
 
     def session(
         self, X: Matrix, order: NDArray[np.int64], largest: float, tolerance: float, budget_bytes: int, threads: int

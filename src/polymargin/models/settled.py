@@ -82,6 +82,39 @@ def settled_scores(model: KernelModel, X: Matrix, threads: int, uncertain: Uncer
     return scores
 
 
+def settled_by(
+    model: KernelModel,
+    X: Matrix,
+    threads: int,
+    class_scores: Callable[[Floats], Floats],
+    close: Callable[[Floats, Floats, Floats], Bools],
+) -> Floats:
+    """Return what is made of every score of every row; in a row that is close, of scores that the row has alone.
+
+    Parameters
+    ----------
+    model, X, threads
+        What scores which rows.
+    class_scores : callable
+        Makes of the scores of rows what decides.
+    close : callable
+        Says of these, of the scores, and of the errors that scores may have, which rows could decide otherwise.
+
+    Returns
+    -------
+    array with an entry for each row
+        What ``class_scores`` makes.
+    """
+    values, sizes = model.raw_scores(X, threads)
+    made = class_scores(values)
+    for precision in precisions(model, threads):
+        rows = np.flatnonzero(close(made, values, precision.errors(sizes)))
+        if len(rows) > 0:
+            precision.improve(X, values, sizes, rows, near_zero, everything=True)
+            made[rows] = np.vstack([class_scores(values[[row]]) for row in rows])
+    return made
+
+
 def close_rows(precision: Precision, scores: Floats, sizes: Floats, uncertain: Uncertain) -> Ints:
     """Return the rows whose decision could change within the errors of their scores."""
     step = max(1, _AT_ONCE // max(1, scores.shape[1]))

@@ -222,6 +222,8 @@ def _solves(machine: Any, cost: float) -> bool:
     gap_at_larger_costs = getattr(machine.formulation, "gap_at_larger_costs", None)
     if gap_at_larger_costs is None or machine.stop == "violation" or not machine.converged_:
         return False
+    if machine.calibration_method is not None:  # the machines without a fold are others
+        return False
     gap = gap_at_larger_costs(machine.model_, machine.outcome_, cost / machine.C)
     added = gap - machine.duality_gap_
     return bool(gap <= machine.tol and added <= _SHARE_OF_TOLERANCE * machine.tol)

@@ -50,6 +50,8 @@ class Series:
         formulation = self.machine.formulation
         if not isinstance(formulation, Pairs | OneVsRest) or not formulation.is_family:
             return False
+        if self.machine.calibration_method is not None:  # which decides
+            return False
         if self.machine.time_limit is not None or not np.isfinite(self.costs[-1]):
             return False
         return self._has_sound_parameters()

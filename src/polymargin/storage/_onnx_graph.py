@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polymargin import _core
-from polymargin.decision import pair_index, pair_list
+from polymargin.decision import Calibrated, pair_index, pair_list
 from polymargin.decision.coupling import LEAST
 from polymargin.decision.voting import for_first_at_zero
 from polymargin.estimators import OneVsOneSVC, OneVsRestSVC, OutputCodeSVC, SoftmaxSVC, UncertaintySVC
@@ -106,6 +106,11 @@ def refuse_what_has_no_graph(machine: Any) -> None:
         raise ValueError(f"there is no ONNX graph of decision={machine.decision!r}: call set_params(decision='votes')")
     if isinstance(machine, OutputCodeSVC) and machine.decoding == "probability":
         raise ValueError("there is no ONNX graph of decoding='probability': call set_params(decoding='loss')")
+    if isinstance(machine.deciding_rule, Calibrated) and machine.calibration_method == "isotonic":
+        raise ValueError(
+            "there is no ONNX graph of calibration='isotonic': fit with 'sigmoid' or 'temperature', or call "
+            "set_params(calibration=None)"
+        )
     needed = 8 * len(machine.support_) * (1 if kernel.precomputed else machine.n_features_in_)
     if kernel.kind != "linear" and needed > _MOST_BYTES:
         raise ValueError(f"the support vectors take {needed / 1e9:.1f} GB, and an ONNX file at most 2 GB")
@@ -113,7 +118,9 @@ def refuse_what_has_no_graph(machine: Any) -> None:
 
 def has_probabilities(machine: Any) -> bool:
     """Whether a machine has probabilities to write."""
-    return isinstance(machine, SoftmaxSVC) or (isinstance(machine, OneVsOneSVC) and machine.decision == "coupling")
+    if isinstance(machine, OneVsOneSVC):
+        return machine.decision == "coupling"
+    return isinstance(machine, SoftmaxSVC) or isinstance(machine.deciding_rule, Calibrated)
 
 
 def stored_classes(machine: Any) -> NDArray[Any]:
@@ -134,6 +141,8 @@ def add_machine(graph: Graph, machine: Any, X: str) -> Outputs:
     else:
         decided, scores = _decision(graph, machine, values)
         probabilities = _softmax(graph, machine, values) if isinstance(machine, SoftmaxSVC) else ""
+        if isinstance(machine.deciding_rule, Calibrated):
+            decided, scores, probabilities = _calibrated(graph, machine, scores)
     label = graph("Gather", graph.constant(stored_classes(machine)), decided, axis=0)
     return Outputs(label, scores, probabilities or None)
 
@@ -354,6 +363,35 @@ def _softmax(graph: Graph, machine: SoftmaxSVC, scores: str) -> str:
     scaled = graph("Div", each, graph("Max", total, graph.constant(_TINY)))
     enough = graph("Greater", total, graph.constant(_TINY))
     return graph("Where", enough, scaled, graph("Softmax", doubled, axis=1))
+
+
+def _calibrated(graph: Graph, machine: Any, scores: str) -> tuple[str, str, str]:
+    """Add the class, the scores and the probabilities of :class:`polymargin.decision.Calibrated`."""
+    calibration, two = machine.calibration_data_, len(machine.classes_) == 2
+    if two:
+        scores = graph("Unsqueeze", scores, graph.whole(1))
+    if calibration.method == "temperature":
+        weights = graph("Mul", scores, graph.constant(1.0 / calibration.temperature))
+    else:
+        odds = graph(
+            "Add", graph("Mul", scores, graph.constant(calibration.slopes)), graph.constant(calibration.offsets)
+        )
+        weights = odds if two else _minus_softplus(graph, odds)
+    if two:
+        half = 1.0 if calibration.method == "temperature" else -0.5  # A f + B are the odds against the second class
+        second = graph("Mul", weights, graph.constant(half))
+        weights = graph("Concat", graph("Neg", second), second, axis=1)
+    probabilities = graph("Softmax", weights, axis=1)
+    decided = graph("ArgMax", weights, axis=1, keepdims=0)
+    if two:
+        weights = graph("Squeeze", graph("Mul", second, graph.constant(2.0)), graph.whole(1))
+    return decided, weights, probabilities
+
+
+def _minus_softplus(graph: Graph, odds: str) -> str:
+    """Add -log(1 + exp(z)), with an exponent that is never positive."""
+    small = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", odds))), graph.constant(1.0)))
+    return graph("Neg", graph("Add", graph("Max", odds, graph.constant(0.0)), small))
 
 
 def _log_odds_of_pairs(graph: Graph, machine: OneVsOneSVC, values: str) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "Bias",
     "BinarySolver",
     "CacheSize",
+    "CalibrationMethod",
     "ClassNamePrefixFeaturesOutMixin",
     "ClassWeight",
     "ClassifierMixin",
@@ -42,6 +43,7 @@ LINEAR_SOLVERS = ("sequential-dual", "exponentiated-gradient", "cutting-plane")
 Decision: TypeAlias = Literal["votes", "dag", "adag", "coupling"]
 CodeKind: TypeAlias = Literal["one-vs-one", "one-vs-rest", "dense", "sparse", "exhaustive"]
 Decoding: TypeAlias = Literal["hamming", "loss", "probability"]
+CalibrationMethod: TypeAlias = Literal["sigmoid", "isotonic", "temperature"]
 Answers: TypeAlias = Literal["signs", "margins"]
 FeatureBasis: TypeAlias = Literal["kpca", "cholesky", "subset"]
 Stop: TypeAlias = Literal["auto", "violation", "gap"]
