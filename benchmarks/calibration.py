@@ -6,6 +6,8 @@ machine on our folds, which is what ours has to be as good as.
 """
 
 import argparse
+import itertools
+import json
 import statistics
 import time
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 import datasets
 import linear_data
 import numpy as np
-from report import Cell, Table, console, number, publish
+from report import RESULTS, Cell, Table, console, number, publish
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit
@@ -121,17 +123,30 @@ def race(data: Data, options: argparse.Namespace) -> list[Fit]:
     return found
 
 
+def kept(options: argparse.Namespace) -> tuple[list[Fit], dict[tuple[str, str, str], float]]:
+    """Return what earlier runs found of other data sets."""
+    path = RESULTS / f"{options.output}.json"
+    if options.anew or options.output is None or not path.exists():
+        return [], {}
+    every = json.loads(path.read_text())["data"]
+    found = [Fit(**each) for each in every if "seconds" in each]
+    same = {tuple(each["same_folds"][:3]): each["same_folds"][3] for each in every if "same_folds" in each}
+    again = set(itertools.product(options.data, options.methods))
+    return [f for f in found if (f.data, f.method) not in again], same
+
+
 def time_table(found: list[Fit], options: argparse.Namespace) -> Table:
-    """Seconds of fits with one method, and the ratios to scikit-learn's."""
+    """Seconds of fits with sigmoids, and the ratios to scikit-learn's."""
+    found = [f for f in found if f.method == METHODS[0]]
     columns = ["data set", "threads", PEER, *(c for m in options.machines for c in (m, "ratio"))]
-    table = Table(f"Fits with calibration={options.methods[0]!r}: seconds", columns)
+    table = Table(f"Fits with calibration={METHODS[0]!r}: seconds", columns)
     table.note = f"Medians. Ratio above 1: polymargin is faster. Bar: {LEAST:g}."
     for data in dict.fromkeys(f.data for f in found):
-        for threads in options.threads:
+        for threads in sorted({f.threads for f in found if f.data == data}):
 
             def median(name: str, data: str = data, threads: int = threads) -> float:
                 own = [f for f in found if (f.data, f.threads, f.contender) == (data, threads, name)]
-                return statistics.median(f.seconds for f in own if f.method == options.methods[0])
+                return statistics.median(f.seconds for f in own)
 
             theirs = median(PEER)
             cells = [Cell(data), Cell(str(threads)), number(theirs)]
@@ -150,8 +165,10 @@ def loss_table(found: list[Fit], same: dict[tuple[str, str, str], float], option
         f"our folds. The bar: no more than {100 * (WORSE - 1):.1f} % worse than that."
     )
     for data in dict.fromkeys(f.data for f in found):
-        for method in options.methods:
+        for method in METHODS:
             last = {f.contender: f.loss for f in found if (f.data, f.method) == (data, method)}
+            if not last:
+                continue
             cells = [Cell(data), Cell(method), number(last[PEER], ".4f")]
             for machine in options.machines:
                 beside = same.get((data, method, machine))
@@ -175,13 +192,14 @@ def main() -> None:
     parser.add_argument("--long", type=float, default=10.0, help="seconds of a fit that is not repeated")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--same-folds", action="store_true", help="also calibrate our machines by scikit-learn, slowly")
+    parser.add_argument("--anew", action="store_true", help="forget what earlier runs wrote of other data sets")
     parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK)} alone")
     parser.add_argument("--note", action="append", default=[], help="a remark for the page, such as a busy machine")
     parser.add_argument("--output", help="also write results/OUTPUT.md and .json")
     options = parser.parse_args()
-    found: list[Fit] = []
-    same: dict[tuple[str, str, str], float] = {}
-    for name in QUICK if options.quick else options.data:
+    options.data = QUICK if options.quick else options.data
+    found, same = kept(options)
+    for name in options.data:
         data = load(name)
         found += race(data, options)
         if options.same_folds:
@@ -191,8 +209,8 @@ def main() -> None:
                 for which in options.machines
             }
     tables = [time_table(found, options), loss_table(found, same, options)]
-    kept = [f._asdict() for f in found] + [{"same_folds": [*key, loss]} for key, loss in same.items()]
-    publish("Calibrated probabilities", options.output, tables, notes=options.note, data=kept)
+    every = [f._asdict() for f in found] + [{"same_folds": [*key, loss]} for key, loss in same.items()]
+    publish("Calibrated probabilities", options.output, tables, notes=options.note, data=every)
 
 
 if __name__ == "__main__":

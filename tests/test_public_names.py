@@ -29,9 +29,9 @@ COMMON = {
 }
 OWN = {
     "OneVsOneSVC": {"loss": "hinge", "decision": "votes"},
-    "OneVsRestSVC": {"loss": "hinge", "bias": "free", "solver": "auto"},
-    "WestonWatkinsSVC": {"loss": "hinge", "bias": "regularized", "margin": 2.0, "solver": "auto"},
-    "CrammerSingerSVC": {"loss": "hinge", "bias": None, "solver": "auto"},
+    "OneVsRestSVC": {"loss": "hinge", "bias": "free", "solver": "auto", "calibration": None},
+    "WestonWatkinsSVC": {"loss": "hinge", "bias": "regularized", "margin": 2.0, "solver": "auto", "calibration": None},
+    "CrammerSingerSVC": {"loss": "hinge", "bias": None, "solver": "auto", "calibration": None},
     "JointSVC": {
         "loss": "hinge",
         "margins": "relative",
@@ -39,14 +39,15 @@ OWN = {
         "reinforced": None,
         "bias": "regularized",
         "solver": "auto",
+        "calibration": None,
     },
-    "LeeLinWahbaSVC": {"bias": "regularized", "solver": "auto"},
-    "ReinforcedSVC": {"share": 0.5, "bias": "regularized", "solver": "auto"},
-    "AbsoluteMaximumSVC": {"bias": "regularized", "solver": "auto"},
-    "TotalMaximumSVC": {"bias": "regularized", "solver": "auto"},
-    "TotalSumSVC": {"bias": "regularized", "solver": "auto"},
-    "MaximumMarginRegressionSVC": {"bias": "regularized", "solver": "auto"},
-    "LinearProgramSVC": {},
+    "LeeLinWahbaSVC": {"bias": "regularized", "solver": "auto", "calibration": None},
+    "ReinforcedSVC": {"share": 0.5, "bias": "regularized", "solver": "auto", "calibration": None},
+    "AbsoluteMaximumSVC": {"bias": "regularized", "solver": "auto", "calibration": None},
+    "TotalMaximumSVC": {"bias": "regularized", "solver": "auto", "calibration": None},
+    "TotalSumSVC": {"bias": "regularized", "solver": "auto", "calibration": None},
+    "MaximumMarginRegressionSVC": {"bias": "regularized", "solver": "auto", "calibration": None},
+    "LinearProgramSVC": {"calibration": None},
     "SoftmaxSVC": {
         "aggregation": 1.0,
         "basis": "kpca",
@@ -55,7 +56,7 @@ OWN = {
         "strategy": "joint",
         "bias": "free",
     },
-    "OutputCodeSVC": {"code": "one-vs-one", "code_size": None, "decoding": "hamming"},
+    "OutputCodeSVC": {"code": "one-vs-one", "code_size": None, "decoding": "hamming", "calibration": None},
     "UncertaintySVC": {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30, "answers": "signs"},
 }
 ATTRIBUTES = {
