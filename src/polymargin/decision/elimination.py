@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.decision.voting import pair_decision_function, pair_values, second_of_two
-from polymargin.models import KernelModel, pair_index
+from polymargin.models import KernelModel, LinearModel, pair_index
 from polymargin.support.numeric import Floats, Ints, Matrix
 
 Answer = Callable[[int, NDArray[np.int64]], NDArray[np.float64]]
@@ -95,7 +95,8 @@ class Elimination:
 
     def predict(self, model: KernelModel, X: Matrix, threads: int) -> Ints:
         """Return the number of the class of each row; only the pairs on the path of a row are evaluated."""
-        if self.n_classes == 2 or not model.kernel.in_core or X.shape[0] == 0 or len(model.support) == 0:
+        by_weights = isinstance(model, LinearModel)  # all pairs are one product
+        if by_weights or self.n_classes == 2 or not model.kernel.in_core or min(X.shape[0], len(model.support)) == 0:
             return self.decide(pair_values(model, X, threads))
         bounds, accuracy = model.error_bounds, model.tolerance / 2
         classes, unsure = model.scorer.eliminate(X, self.rule, bounds, threads, accuracy)

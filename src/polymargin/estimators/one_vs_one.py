@@ -16,7 +16,7 @@ from polymargin.estimators.constraints import HINGE
 from polymargin.estimators.declaration import Fitted, estimator
 from polymargin.support.numeric import Floats
 from polymargin.support.threads import thread_count
-from polymargin.support.typing import Decision, HingeLoss
+from polymargin.support.typing import BinarySolver, Decision, HingeLoss
 
 if TYPE_CHECKING:
     from polymargin.models import PairLayout
@@ -49,6 +49,11 @@ class OneVsOneSVC(MulticlassSVC):
         a knock-out tournament, first against last, second against second-last, and so on. ``"coupling"``: the
         largest probability. A pair whose value is exactly 0 answers with its second class, as in LIBSVM and
         scikit-learn's ``SVC``.
+    solver : {"auto", "decomposition", "sequential-dual"}, default="auto"
+        ``"decomposition"`` solves the duals of all pairs on kernel values. ``"sequential-dual"`` is dual coordinate
+        descent for the linear kernel and finite C, each pair on its own examples, without a matrix of kernel values of
+        all of them; ``tol`` is that of the gap then, and what crawls goes over to another solver with ``"auto"``, which
+        takes it for the linear kernel where it is faster or the matrix has no room.
     <parameters>
 
     Attributes
@@ -99,11 +104,13 @@ class OneVsOneSVC(MulticlassSVC):
 
     loss: HingeLoss = "hinge"
     decision: Decision = "votes"
+    solver: BinarySolver = "auto"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MulticlassSVC._parameter_constraints,
         "loss": HINGE,
         "decision": [StrOptions(PAIR_DECISIONS.keys())],
+        "solver": [StrOptions({"auto", "decomposition", "sequential-dual"})],
     }
     probA_: ClassVar[Fitted[Floats]] = Fitted()  # noqa: N815 - LIBSVM's and scikit-learn's names
     probB_: ClassVar[Fitted[Floats]] = Fitted()  # noqa: N815
@@ -122,7 +129,8 @@ class OneVsOneSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Pairs:
         """What is optimised; probabilities are fitted to held-out values."""
-        return formulations.Pairs(held_out=self.decision == "coupling", squared=self.loss == "squared_hinge")
+        coupled, squared = self.decision == "coupling", self.loss == "squared_hinge"
+        return formulations.Pairs(held_out=coupled, squared=squared, solver=self.solver)
 
     @property
     def decision_rule(self) -> decisions.DecisionRule:

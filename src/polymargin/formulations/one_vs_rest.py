@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin import _core
+from polymargin.formulations.apart import weights_have_room
 from polymargin.formulations.binary import signed_ranges, solve_binary
 from polymargin.formulations.family import CostFamily
 from polymargin.formulations.formulation import RunOptions, Solution
@@ -137,7 +138,8 @@ class OneVsRest:
 
     def _solve_labels(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve a problem for each label on one kernel, or one by one: as machines of two classes are."""
-        apart = partial(solve_labels_apart, training, kernel, solve_part=self.solve)
+        machine = self.of_two(training, self._columns(training), options)
+        apart = partial(solve_labels_apart, training, kernel, solve_part=machine.solve_without_matrix)
         if self._solver(training, kernel, options) == SEQUENTIAL_DUAL:
             return apart(options)
         self._check_bias()
@@ -146,6 +148,26 @@ class OneVsRest:
             return together(options)
         cost = binary_cost(training, self._columns(training), by_kernel=True, squared=self.squared)
         return with_interior_point(together, apart, cost, options)
+
+    def of_two(self, training: TrainingSet, n_scores: int, options: RunOptions) -> OneVsRest:
+        """Return the machine that one of many scores is.
+
+        Where their weights have no room to be kept, they have to be those of the coefficients: no Newton steps.
+        """
+        if weights_have_room(training, n_scores, options):
+            return self
+        return replace(self, solver="sequential-dual", heuristics=replace(self.heuristics, newton=False))
+
+    def solve_without_matrix(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve on the examples themselves, for the linear kernel; where that crawls other solvers take over."""
+        loops = partial(replace(self, solver="sequential-dual")._solve, training, kernel)
+        if self.solver != "auto":
+            return loops(options)
+        cost = binary_cost(training, 1, by_kernel=False, squared=self.squared)
+        if WideRule().takes_over(training, 1, cost.interior, options):
+            return with_kernel_values(loops, partial(self._by_kernel, training, kernel), training, 1, options)
+        interior = partial(solve_by_interior_point, self._task(training), training, kernel)
+        return with_interior_point(loops, interior, cost, options)
 
     def _by_kernel(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve on kernel values, whatever the bias is."""
