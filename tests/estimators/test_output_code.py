@@ -9,12 +9,13 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.svm import SVC
 
 from polymargin import OneVsOneSVC, OneVsRestSVC, OutputCodeSVC, certify, load_model, save_model
 from polymargin.decision import code_probabilities
+from polymargin.selection import KernelSearchCV
 
 CODES = ["one-vs-one", "one-vs-rest", "dense", "sparse", "exhaustive"]
 MIXED = np.array([[1, 1, 0], [-1, 1, 1], [0, -1, -1]])
@@ -238,6 +239,12 @@ def test_classes_that_a_code_cannot_tell_apart_are_refused():
         OutputCodeSVC(code="dense", code_size=0.2).fit(X, y)
 
 
+def test_a_class_that_no_problem_knows_is_refused():
+    X, y = iris()
+    with pytest.raises(ValueError, match="class 2 takes part in no problem"):
+        OutputCodeSVC(code=[[1], [-1], [0]]).fit(X, y)
+
+
 def test_too_many_problems_are_refused_with_advice():
     X, y = random_classes(12, n=60)
     with pytest.raises(ValueError, match=r"2,047.*take code='dense'"):
@@ -294,6 +301,24 @@ def test_damage_is_noticed():
     machine.code_book_ = -machine.code_book_
     with pytest.raises(ValueError, match="code_book_ is not that of the coefficients"):
         machine.predict(X)
+
+
+@pytest.mark.parametrize(("code", "decoding"), [("dense", "loss"), ("sparse", "hamming"), (MIXED, "loss")], ids=str)
+@pytest.mark.parametrize("random_state", [None, 7])
+def test_a_search_solves_the_code_of_each_fit(code, decoding, random_state):
+    X, y = wine()
+    machine = OutputCodeSVC(code=code, decoding=decoding, random_state=random_state, tol=1e-6)
+    grid = {"C": [0.01, 1.0, 50.0], "gamma": [0.1, 2.0]}
+    shared, plain = KernelSearchCV(machine, grid).fit(X, y), GridSearchCV(machine, grid).fit(X, y)
+    for name in ("split0_test_score", "split3_test_score", "mean_test_score"):
+        np.testing.assert_allclose(shared.cv_results_[name], plain.cv_results_[name], atol=1e-12)
+
+
+def test_codes_that_differ_from_fit_to_fit_are_searched_fit_by_fit():
+    X, y = iris()
+    machine = OutputCodeSVC(code="dense", random_state=np.random.RandomState(0))
+    search = KernelSearchCV(machine, {"C": [0.1, 1.0]}).fit(X, y)
+    assert search.best_score_ > 0.9
 
 
 def test_the_linear_kernel_has_weights():

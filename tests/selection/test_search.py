@@ -280,7 +280,9 @@ def test_weights_of_classes_are_those_of_the_training_part(machine):
     assert_same_results(*both(machine, GRID, X, y, fit_params={"sample_weight": weight}))
 
 
-@pytest.mark.parametrize("machine", [OneVsOneSVC(), OneVsOneSVC(decision="adag"), OneVsRestSVC()], ids=repr)
+@pytest.mark.parametrize(
+    "machine", [OneVsOneSVC(), OneVsOneSVC(decision="adag"), OneVsRestSVC(), OutputCodeSVC(code="dense")], ids=repr
+)
 def test_all_costs_and_folds_of_a_kernel_are_one_call(machine, monkeypatch):
     calls = []
 

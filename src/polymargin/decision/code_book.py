@@ -58,6 +58,9 @@ def code_defect(code: NDArray[Any], n_classes: int) -> str | None:
     one_sided = np.flatnonzero(~((code == 1).any(axis=0) & (code == -1).any(axis=0)))
     if len(one_sided) > 0:
         return f"must have a 1 and a -1 in every column, but column {one_sided[0]} has not"
+    unknown = np.flatnonzero(~code.any(axis=1))
+    if len(unknown) > 0:
+        return f"must have a 1 or a -1 in every row, but class {unknown[0]} takes part in no problem"
     columns = code.T.astype(np.int8)
     columns *= columns[np.arange(len(columns)), (columns != 0).argmax(axis=1)][:, None]  # the first entry is 1
     twins = _twins(columns)

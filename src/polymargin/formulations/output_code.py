@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, log2
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from polymargin import _core
 from polymargin.decision import code_defect
 from polymargin.formulations.binary import solve_binary
+from polymargin.formulations.family import CostFamily
 from polymargin.formulations.folds import folds_of
 from polymargin.formulations.formulation import PairsSolution, RunOptions
 from polymargin.formulations.training import TrainingSet
@@ -75,6 +76,22 @@ class OutputCode:
     def measure(self, training: TrainingSet, kernel: Kernel) -> str:
         """Solvers stop on the violation of Hsu & Lin (22)."""
         return "violation"
+
+    @property
+    def is_family(self) -> bool:
+        """Whether it is a family of binary problems and nothing more, so that many costs can be solved by one call."""
+        return not self.held_out
+
+    def problems(self, class_starts: Ints) -> _core.BinaryProblems:
+        """Return the problems of all columns."""
+        return code_problems(self.matrix(len(class_starts) - 1, 0), class_starts)
+
+    def family(
+        self, K: NDArray[Any], codes: Ints, costs: list[float], exact_to: float, options: RunOptions
+    ) -> CostFamily:
+        """Return the problems for many costs and many parts of the examples of a kernel matrix."""
+        drawn = replace(self, code=self.matrix(int(codes.max()) + 1, options.seed))
+        return CostFamily(drawn, K, codes, costs, exact_to, options)
 
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> PairsSolution:
         """Solve all problems, side by side on one kernel."""

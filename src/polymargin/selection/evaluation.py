@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection._validation import _score
 from sklearn.utils.validation import _check_method_params
 
-from polymargin.decision import PAIR_DECISIONS, DecisionRule
-from polymargin.estimators import OneVsOneSVC
+from polymargin.decision import PAIR_DECISIONS, CodeBook, DecisionRule, NearestCode
+from polymargin.estimators import OneVsOneSVC, OutputCodeSVC
 from polymargin.estimators.fitting import fit_prepared
 from polymargin.formulations import Division, RunOptions, training_set
 from polymargin.kernels import Kernel
@@ -133,10 +133,11 @@ class Evaluation:
             stop=machine.stop,
             max_iterations=int(machine.max_iter),
             cache_size=machine.cache_size,
+            random_state=machine.random_state,
             threads=thread_count(n_jobs) if K.size * len(series.costs) >= _WORTH_THREADS else 1,
         )
         family = machine.formulation.family(K, codes, series.costs, exact_to, options)
-        rules = [_rule(machine, scorer.decision, len(classes)) for scorer in self.rates.scorers]
+        rules = [_rule(machine, scorer.decision, len(classes), options) for scorer in self.rates.scorers]
         progress = _Counter(len(solvable) * len(series.costs), self._advance, self.stop)
         answers = family.decided([division for _, division in solvable], rules, progress)
         solved = [(f, numbers) for (f, _), numbers in zip(solvable, answers, strict=True) if numbers is not None]
@@ -256,9 +257,12 @@ def _division(class_weight: Any, fold: Fold, codes: Ints, classes: NDArray[Any])
     return Division(total, fold.test)
 
 
-def _rule(machine: Any, decision: str | None, n_classes: int) -> DecisionRule:
+def _rule(machine: Any, decision: str | None, n_classes: int, options: RunOptions) -> DecisionRule:
     """Return the way to decide of a machine that is not fitted, or another one of one-against-one."""
     if isinstance(machine, OneVsOneSVC):
         return PAIR_DECISIONS[decision or machine.decision](all_pairs(n_classes), None, None)
+    if isinstance(machine, OutputCodeSVC):
+        code = machine.formulation.matrix(n_classes, options.seed).astype(np.float64)
+        return NearestCode.of(CodeBook(code=code), machine.decoding)
     rule: DecisionRule = machine.decision_rule
     return rule

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.formulations import OneVsRest, Pairs, RunOptions, training_set
+from polymargin.formulations import OneVsRest, OutputCode, Pairs, RunOptions, training_set
 from polymargin.support.callbacks import has_callbacks
 from polymargin.support.memory import budget_bytes
 from polymargin.support.numeric import Floats, Ints
@@ -48,7 +48,9 @@ class Series:
         Where a parameter is not sound, each fit says so, and gets the score of a fit that failed.
         """
         formulation = self.machine.formulation
-        if not isinstance(formulation, Pairs | OneVsRest) or not formulation.is_family:
+        if not isinstance(formulation, Pairs | OneVsRest | OutputCode) or not formulation.is_family:
+            return False
+        if isinstance(self.machine.random_state, np.random.RandomState):  # another code for every fit
             return False
         if self.machine.calibration_method is not None:  # which decides
             return False
