@@ -148,6 +148,26 @@ def test_where_all_labels_are_constant_so_are_predictions():
     assert certify(machine, X, Y).duality_gap == 0
 
 
+def test_rows_without_weight_do_not_make_a_label():
+    X, Y = labelled()
+    with pytest.warns(UserWarning, match=r"1 \(no rows\)") as caught:
+        machine = OneVsRestSVC().fit(X, Y, sample_weight=1.0 - Y[:, 1])
+    assert caught[0].filename == __file__
+    assert not machine.predict(X)[:, 1].any()
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", "callable"])
+def test_kernel_values_may_be_given(kernel):
+    X, Y = labelled()
+    K = kernel_matrix(X, X, gamma=0.1)
+    expected = OneVsRestSVC(gamma=0.1, tol=1e-7).fit(X, Y)
+    given = "precomputed" if kernel == "precomputed" else lambda A, B: kernel_matrix(A, B, gamma=0.1)
+    data = K if kernel == "precomputed" else X
+    machine = OneVsRestSVC(kernel=given, tol=1e-7).fit(data, Y)
+    np.testing.assert_allclose(machine.decision_function(data), expected.decision_function(X), atol=1e-5)
+    assert certify(machine, data, Y).duality_gap < 1e-6
+
+
 def test_two_labels_are_two_machines():
     X, Y = labelled(k=2)
     machine = OneVsRestSVC(tol=1e-7).fit(X, Y)

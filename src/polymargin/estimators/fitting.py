@@ -34,6 +34,8 @@ from polymargin.support.state import unchanged_on_error
 from polymargin.support.threads import one_blas_thread, thread_count
 from polymargin.support.typing import Stop
 
+_OUTSIDE = 6 if HAVE_CALLBACKS else 5  # past the decorators of fit
+
 
 class Machine(Protocol):
     """What is fitted: the parameters, the formulation and the decision of an estimator."""
@@ -88,7 +90,7 @@ def fit_checked(
     state.update(_fitted_attributes(machine, training, classes, solution))
     if isinstance(y, LabelSets):
         state["label_form_"] = y.form
-        _warn_of_constants(y)
+        _warn_of_constants(training.label_sets or y)
     else:
         state.pop("label_form_", None)
     calibration = machine._fitted_calibration(training, solution)
@@ -119,7 +121,7 @@ def _warn_of_constants(label_sets: LabelSets) -> None:
         warnings.warn(
             f"labels that all rows have, or none, have no machine and are predicted so everywhere: {some}{more}",
             UserWarning,
-            stacklevel=2,
+            stacklevel=_OUTSIDE,
         )
 
 
@@ -259,4 +261,4 @@ def _objectives(solution: Solution) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=6 if HAVE_CALLBACKS else 5)  # past the decorators of fit
+    warnings.warn(message, ConvergenceWarning, stacklevel=_OUTSIDE)
