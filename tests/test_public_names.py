@@ -28,7 +28,7 @@ COMMON = {
     "warm_start": False,
 }
 OWN = {
-    "OneVsOneSVC": {"loss": "hinge", "decision": "votes"},
+    "OneVsOneSVC": {"loss": "hinge", "decision": "votes", "solver": "auto"},
     "OneVsRestSVC": {"loss": "hinge", "bias": "free", "solver": "auto", "calibration": None},
     "WestonWatkinsSVC": {"loss": "hinge", "bias": "regularized", "margin": 2.0, "solver": "auto", "calibration": None},
     "CrammerSingerSVC": {"loss": "hinge", "bias": None, "solver": "auto", "calibration": None},
