@@ -69,7 +69,7 @@ class WideRule:
 
     def is_narrow(self, training: TrainingSet) -> bool:
         """Whether there are few features, and many examples for each."""
-        features = training.X.shape[1]
+        features = int(training.X.shape[1])
         return features <= self.newton_features and self.newton_rows * features <= training.n_examples
 
     def is_easy(self, training: TrainingSet) -> bool:
