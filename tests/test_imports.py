@@ -14,6 +14,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom to the top: a folder, or module, imports only what stands before it.
 LAYERS = [
     "support",
+    "costs",
     "losses",
     "kernels",
     "documentation",

@@ -17,6 +17,18 @@ std::optional<Owned<double>> bound_step(const AnyLoss& loss, const Vector<double
     return std::visit(step, loss) ? std::optional(owned(std::move(beta))) : std::nullopt;
 }
 
+template <class Loss>
+void bind_with_costs(nb::module_& m, const char* name) {
+    using Costs = WithCosts<Loss>;
+    using Table = Array<const double, nb::ndim<2>>;
+    const auto make = [](Costs* self, const Loss& loss, const Table& targets) {
+        if (targets.shape(0) != targets.shape(1)) throw std::invalid_argument("targets must be classes x classes");
+        new (self) Costs(loss, static_cast<Index>(targets.shape(0)), copied(targets));
+    };
+    nb::class_<Costs>(m, name, "The loss with a margin for each class of an example (row) and each other one (column)")
+        .def("__init__", make, nb::arg("loss"), nb::arg("targets"));
+}
+
 }  // namespace
 
 void bind_losses(nb::module_& m) {
@@ -48,6 +60,10 @@ void bind_losses(nb::module_& m) {
     nb::class_<SquaredCrammerSinger>(m, "SquaredCrammerSinger", "(max_m (s_m + [m != y]) - s_y)^2").def(nb::init<>());
     nb::class_<SquaredOneVsRest>(m, "SquaredOneVsRest", "sum_m max(0, 1 - (+-1) s_m)^2, plus for m = y")
         .def(nb::init<>());
+    bind_with_costs<WestonWatkins>(m, "WestonWatkinsCosts");
+    bind_with_costs<CrammerSinger>(m, "CrammerSingerCosts");
+    bind_with_costs<AbsoluteSum>(m, "AbsoluteSumCosts");
+    bind_with_costs<AbsoluteMaximum>(m, "AbsoluteMaximumCosts");
     m.def("exact_step", &bound_step, nb::arg("loss"), nb::arg("gradient"), nb::arg("curvature"), nb::arg("label"),
           nb::arg("cost_bound"), nb::arg("row"),
           "Return the row of one example that is best while all others stay; None if there is no best one.");

@@ -55,7 +55,7 @@ __getattr__, __dir__ = loaded_when_asked(
         "load_model": "polymargin.storage",
         "save_model": "polymargin.storage",
     },
-    modules=("comparison", "estimators", "features", "plots", "selection", "storage"),
+    modules=("comparison", "costs", "estimators", "features", "plots", "selection", "storage"),
 )
 
 __version__ = _version("polymargin")

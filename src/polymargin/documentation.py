@@ -89,6 +89,12 @@ _SHARED = {
         ``"auto"`` takes the sequential dual method for the linear kernel and more than 4,096 examples, or where the
         memory has no room for a matrix of kernel values; what crawls goes over to another solver, `solver_used_`.
 """,
+    "costs": """\
+    costs : array-like of shape (k, k) or None, default=None
+        What it costs to call an example of a class (row) another (column), in the order of ``classes_``; the diagonal
+        is 0. The margin against a class is multiplied by it. None: 1 for every mistake. ``polymargin.costs`` makes such
+        matrices from taxonomies and from classes in an order.
+""",
     "absolute parameters": """\
     bias : {"regularized", "free"} or None, default="regularized"
         ``"regularized"``: :math:`\\tfrac12 \\sum_m b_m^2` joins the objective. ``"free"``: b costs nothing; solved by

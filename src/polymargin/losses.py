@@ -24,6 +24,12 @@ A *squared* hinge has no limit of its coefficients, and its conjugate is a term 
 :math:`C_i \sum_m \max(0, h_m)^2` it is :math:`\sum_m a_m^2 / 4 C_i`, and with :math:`C_i \max_m \max(0, h_m)^2`
 it is :math:`(\sum_m a_m)^2 / 4 C_i`, for the coefficients :math:`a_m = -B_m` of the wrong classes.
 
+With *costs* between classes, :math:`\Delta_{ym}` for calling an example of class y an m, margins are rescaled by them:
+that of class m is :math:`M \Delta_{ym}`, the target of a wrong class :math:`t_m = \Delta_{ym}`. A sum of hinges is then an
+upper bound of the cost of the class with the largest score, as is the largest hinge. The target of the own class is
+:math:`t_y` times the mean of the costs of its row, so that with it scores can still sum to zero. Feasible sets stay as they
+are; the linear part of the dual changes. Costs of s times the size, with C divided by s, give scores of s times the size.
+
 The arithmetic of training is in the compiled core; here is what Python needs besides: the loss by definition and its
 feasible set for certificates, and the hinges that are active for the cutting-plane method.
 """
@@ -32,30 +38,39 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polymargin import _core
+from polymargin.costs import checked_costs
 from polymargin.support.numeric import Floats, Ints
 
-CoreLoss = (
-    _core.WestonWatkins
-    | _core.CrammerSinger
-    | _core.OneVsRest
-    | _core.AbsoluteSum
-    | _core.AbsoluteMaximum
-    | _core.SquaredWestonWatkins
-    | _core.SquaredCrammerSinger
-    | _core.SquaredOneVsRest
-)
+PlainLoss = _core.WestonWatkins | _core.CrammerSinger | _core.AbsoluteSum | _core.AbsoluteMaximum
+CostsLoss = _core.WestonWatkinsCosts | _core.CrammerSingerCosts | _core.AbsoluteSumCosts | _core.AbsoluteMaximumCosts
+SquaredLoss = _core.SquaredWestonWatkins | _core.SquaredCrammerSinger | _core.SquaredOneVsRest
+CoreLoss = PlainLoss | CostsLoss | SquaredLoss | _core.OneVsRest
+
+_WITH_COSTS: dict[type, Any] = {
+    _core.WestonWatkins: _core.WestonWatkinsCosts,
+    _core.CrammerSinger: _core.CrammerSingerCosts,
+    _core.AbsoluteSum: _core.AbsoluteSumCosts,
+    _core.AbsoluteMaximum: _core.AbsoluteMaximumCosts,
+}
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class JointLoss(ABC):
-    """A loss of the scores of all classes, solved as one problem."""
+    """A loss of the scores of all classes, solved as one problem.
+
+    ``costs`` are those between classes, as whoever gave them; None if all are 1. They are checked by :meth:`of`.
+    """
+
+    costs: Any = None
 
     name: ClassVar[str]
+    takes_costs: ClassVar[bool] = True
     on_simplex: ClassVar[bool]
     """Whether the feasible set of a row is a simplex, on which exponentiated gradient steps can be taken."""
 
@@ -90,19 +105,55 @@ class JointLoss(ABC):
     @property
     @abstractmethod
     def core(self) -> CoreLoss:
-        """The loss as the compiled core takes it."""
+        """The loss as the compiled core takes it, of so many classes as :meth:`of` was told."""
+
+    def _with_costs(self, plain: PlainLoss) -> CoreLoss:
+        """Return a loss of the core with the costs, if there are any."""
+        return plain if self.costs is None else _WITH_COSTS[type(plain)](plain, self._table())
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        own, its = ({**vars(loss)} for loss in (self, other))
+        return np.array_equal(own.pop("costs"), its.pop("costs")) and own == its
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(value for name, value in sorted(vars(self).items()) if name != "costs")))
 
     def of(self, n_classes: int) -> Self:
-        """Return the loss for so many classes, where it depends on their number."""
-        return self
+        """Return the loss for so many classes, its costs looked at; costs of 1 are none."""
+        if self.costs is None:
+            return self
+        if not self.takes_costs:
+            raise ValueError("costs between classes need loss='hinge'")
+        costs = checked_costs(self.costs, n_classes)
+        return replace(self, costs=None if np.all(costs + np.eye(n_classes) == 1.0) else costs)
+
+    def check_hard(self) -> None:
+        """Raise ValueError if costs ask for no margin where it is to be a hard one."""
+        if self.costs is not None and np.any(self.costs + np.eye(len(self.costs)) == 0.0):
+            raise ValueError("C=inf needs costs above 0 off the diagonal: a hard margin of 0 has no scale")
+
+    def _table(self) -> Floats:
+        """Return the margins by the class of an example (row) and each class (column)."""
+        return self.margin * np.asarray(self.costs, dtype=np.float64)
+
+    def targets(self, labels: Ints) -> float | Floats:
+        """Return the margins that are asked for: the same of all wrong classes, or (n, k) with costs."""
+        return self.margin if self.costs is None else self._table()[labels]
 
     def smallest_margins(self, scores: Floats, labels: Ints) -> Floats:
         """Return the smallest margin of each example, in units of the one it should have."""
         own = np.arange(len(labels)), labels
         rivals = scores.copy()
         rivals[own] = -np.inf
-        margins: Floats = (scores[own] - rivals.max(axis=1)) / self.margin
-        return margins
+        if self.costs is None:
+            margins: Floats = (scores[own] - rivals.max(axis=1)) / self.margin
+            return margins
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the own class, which is infinitely far
+            ratios = (scores[own][:, None] - rivals) / self.targets(labels)
+        smallest: Floats = ratios.min(axis=1)
+        return smallest
 
     def kept(self, rows: Floats) -> Floats:
         """Return rows of coefficients as they reach the scores: without their means where scores sum to zero."""
@@ -114,14 +165,16 @@ class JointLoss(ABC):
 
     def dual_value(self, rows: Floats, labels: Ints) -> float:
         """Return the linear part of the dual objective: the targets of the margins times their multipliers."""
-        return self.margin * float(rows[np.arange(len(labels)), labels].sum())
+        if self.costs is None:
+            return self.margin * float(rows[np.arange(len(labels)), labels].sum())
+        return -float(np.sum(self.targets(labels) * rows))
 
     def conjugate(self, rows: Floats, labels: Ints, cost_bounds: Floats) -> float:
         """Return the conjugate term of the dual, which is taken from its value; most losses have none."""
         return 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WestonWatkins(JointLoss):
     r"""Weston and Watkins' loss: a hinge for every wrong class, :math:`\sum_{m \ne y} \max(0, M - (s_y - s_m))`.
 
@@ -136,7 +189,7 @@ class WestonWatkins(JointLoss):
     def values(self, scores: Floats, labels: Ints) -> Floats:
         """Return the loss of each example by definition, without its factor C."""
         own = np.arange(len(labels)), labels
-        hinges = np.maximum(0.0, self.margin - (scores[own][:, None] - scores))
+        hinges = np.maximum(0.0, self.targets(labels) - (scores[own][:, None] - scores))
         hinges[own] = 0.0
         values: Floats = hinges.sum(axis=1)
         return values
@@ -154,10 +207,10 @@ class WestonWatkins(JointLoss):
     @property
     def core(self) -> CoreLoss:
         """The loss as the compiled core takes it."""
-        return _core.WestonWatkins(float(self.margin))
+        return self._with_costs(_core.WestonWatkins(float(self.margin)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CrammerSinger(JointLoss):
     r"""Crammer and Singer's loss: one hinge for the worst wrong class, :math:`\max_m (s_m + [m \ne y]) - s_y`.
 
@@ -176,7 +229,7 @@ class CrammerSinger(JointLoss):
     def values(self, scores: Floats, labels: Ints) -> Floats:
         """Return the loss of each example by definition, without its factor C."""
         own = np.arange(len(labels)), labels
-        rivals = scores + self.margin
+        rivals = scores + self.targets(labels)
         rivals[own] = scores[own]
         values: Floats = rivals.max(axis=1) - scores[own]
         return values
@@ -196,10 +249,10 @@ class CrammerSinger(JointLoss):
     @property
     def core(self) -> CoreLoss:
         """The loss as the compiled core takes it."""
-        return _core.CrammerSinger()
+        return self._with_costs(_core.CrammerSinger())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SquaredWestonWatkins(WestonWatkins):
     r"""The squares of Weston and Watkins' hinges, :math:`\sum_{m \ne y} \max(0, M - (s_y - s_m))^2`.
 
@@ -208,6 +261,7 @@ class SquaredWestonWatkins(WestonWatkins):
 
     name: ClassVar[str] = "squared-weston-watkins"
     row_limits: ClassVar[tuple[float, float] | None] = None
+    takes_costs: ClassVar[bool] = False
 
     def values(self, scores: Floats, labels: Ints) -> Floats:
         """Return the loss of each example by definition, without its factor C."""
@@ -237,7 +291,7 @@ class SquaredWestonWatkins(WestonWatkins):
         return _core.SquaredWestonWatkins(float(self.margin))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SquaredCrammerSinger(CrammerSinger):
     r"""The square of Crammer and Singer's loss, :math:`(\max_m (s_m + [m \ne y]) - s_y)^2`.
 
@@ -247,6 +301,7 @@ class SquaredCrammerSinger(CrammerSinger):
     name: ClassVar[str] = "squared-crammer-singer"
     on_simplex: ClassVar[bool] = False
     row_limits: ClassVar[tuple[float, float] | None] = None
+    takes_costs: ClassVar[bool] = False
 
     def values(self, scores: Floats, labels: Ints) -> Floats:
         """Return the loss of each example by definition, without its factor C."""
@@ -280,6 +335,7 @@ def _no_planes() -> ValueError:
     return ValueError("solver='cutting-plane' needs loss='hinge', of which its planes are made; use 'sequential-dual'")
 
 
+@dataclass(frozen=True, eq=False)
 class AbsoluteMargins(JointLoss):
     r"""A loss with absolute margins: :math:`\max(0, t_m - \sigma_m s_m)`, of which it is a sum or the largest.
 
@@ -300,15 +356,39 @@ class AbsoluteMargins(JointLoss):
         """Return the limits u of the own class and of another, and A, in units of C_i."""
 
     def _own_target(self, n_classes: int) -> float:
-        """Return the target of the own class."""
+        """Return the target of the own class, without costs."""
         return 1.0
+
+    def of(self, n_classes: int) -> Self:
+        """Return the loss for so many classes, its costs looked at; costs of 1 are none."""
+        if self.costs is not None and self._limits()[1] == 0.0:
+            raise ValueError("costs need a loss with margins of the wrong classes; this one has the right class alone")
+        return super().of(n_classes)
+
+    def _table(self) -> Floats:
+        """Return the targets by the class of an example (row) and each class (column)."""
+        table = super()._table().copy()
+        k = len(table)
+        np.fill_diagonal(table, self._own_target(k) * table.sum(axis=1) / (k - 1))
+        return table
+
+    def _hinges(self, scores: Floats, labels: Ints) -> Floats:
+        """Return by how much the score of each class misses its target."""
+        own = np.arange(len(labels)), labels
+        targets = self.targets(labels)
+        hinges: Floats = targets + scores
+        mine = self._own_target(scores.shape[1]) if self.costs is None else np.asarray(targets)[own]
+        hinges[own] = mine - scores[own]
+        return np.maximum(0.0, hinges)
 
     def smallest_margins(self, scores: Floats, labels: Ints) -> Floats:
         """Return the smallest margin of each example, in units of the one it should have."""
         own, others, _ = self._limits()
         places = np.arange(len(labels)), labels
-        margins = -scores if others > 0 else np.full_like(scores, np.inf)
-        margins[places] = scores[places] / self._own_target(scores.shape[1]) if own > 0 else np.inf
+        targets = np.broadcast_to(self.targets(labels), scores.shape)
+        mine = self._own_target(scores.shape[1]) if self.costs is None else targets[places]
+        margins = -scores / targets if others > 0 else np.full_like(scores, np.inf)
+        margins[places] = scores[places] / mine if own > 0 else np.inf
         smallest: Floats = margins.min(axis=1)
         return smallest
 
@@ -321,7 +401,8 @@ class AbsoluteMargins(JointLoss):
 
         All rows ``kept + t`` reach the scores alike. Of the own class :math:`t \ge -r_y`, of the others
         :math:`t \ge -u C_i - r_m`, of the sum, which is :math:`2 r_y - (k - 2) t`, :math:`(k - 2) t \ge 2 r_y - A C_i`;
-        and the value grows by :math:`t_y - (k - 1) \le 0` with t: the smallest is best, or one of the best. If the own
+        and the value grows by :math:`t_y - (k - 1) \le 0` with t (with costs by that times the mean of their row): the
+        smallest is best, or one of the best. If the own
         class or the others have no multipliers, that alone says what t is.
         """
         own, others, most = self._limits()
@@ -341,6 +422,10 @@ class AbsoluteMargins(JointLoss):
 
     def dual_value(self, rows: Floats, labels: Ints) -> float:
         """Return the linear part of the dual objective: the targets of the margins times their multipliers."""
+        if self.costs is not None:
+            signed = -rows
+            signed[np.arange(len(labels)), labels] *= -1.0
+            return float(np.sum(self.targets(labels) * signed))
         mine = float(rows[np.arange(len(labels)), labels].sum())
         return self._own_target(rows.shape[1]) * mine - (float(rows.sum()) - mine)
 
@@ -361,7 +446,7 @@ def _times(limit: float, cost_bounds: Floats) -> Floats:
     return np.full_like(cost_bounds, limit) if limit in (0.0, np.inf) else limit * cost_bounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AbsoluteSum(AbsoluteMargins):
     r"""The sum of hinges with absolute margins, :math:`u_y \max(0, t - s_y) + u \sum_{m \ne y} \max(0, 1 + s_m)`.
 
@@ -380,14 +465,16 @@ class AbsoluteSum(AbsoluteMargins):
         return n_classes - 1.0 if self.own_target is None else self.own_target
 
     def of(self, n_classes: int) -> Self:
-        """Return the loss for so many classes, where it depends on their number."""
-        return replace(self, own_target=self._own_target(n_classes))
+        """Return the loss for so many classes, its target and its costs looked at."""
+        return replace(super().of(n_classes), own_target=self._own_target(n_classes))
 
     def values(self, scores: Floats, labels: Ints) -> Floats:
         """Return the loss of each example by definition, without its factor C."""
         own = np.arange(len(labels)), labels
-        hinges = self.others * np.maximum(0.0, 1.0 + scores)
-        hinges[own] = self.own * np.maximum(0.0, self._own_target(scores.shape[1]) - scores[own])
+        hinges = self._hinges(scores, labels)
+        mine = self.own * hinges[own]
+        hinges *= self.others
+        hinges[own] = mine
         values: Floats = hinges.sum(axis=1)
         return values
 
@@ -396,10 +483,10 @@ class AbsoluteSum(AbsoluteMargins):
         """The loss as the compiled core takes it, of so many classes as :meth:`of` was told."""
         if self.own_target is None:
             raise ValueError("own_target depends on the number of classes: take the loss `of` so many")
-        return _core.AbsoluteSum(float(self.own), float(self.others), float(self.own_target))
+        return self._with_costs(_core.AbsoluteSum(float(self.own), float(self.others), float(self.own_target)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AbsoluteMaximum(AbsoluteMargins):
     r"""The largest hinge with an absolute margin, :math:`\max_m \max(0, 1 - \sigma_m s_m)`.
 
@@ -414,16 +501,16 @@ class AbsoluteMaximum(AbsoluteMargins):
 
     def values(self, scores: Floats, labels: Ints) -> Floats:
         """Return the loss of each example by definition, without its factor C."""
-        own = np.arange(len(labels)), labels
-        hinges = np.maximum(0.0, 1.0 + scores)
-        hinges[own] = np.maximum(0.0, 1.0 - scores[own]) if self.own else 0.0
+        hinges = self._hinges(scores, labels)
+        if not self.own:
+            hinges[np.arange(len(labels)), labels] = 0.0
         values: Floats = hinges.max(axis=1)
         return values
 
     @property
     def core(self) -> CoreLoss:
         """The loss as the compiled core takes it."""
-        return _core.AbsoluteMaximum(self.own)
+        return self._with_costs(_core.AbsoluteMaximum(self.own))
 
 
 @dataclass(frozen=True)
@@ -463,9 +550,9 @@ class SquaredOneVsRest(OneVsRest):
         return _core.SquaredOneVsRest()
 
 
-def reinforced(share: float) -> AbsoluteSum:
+def reinforced(share: float, costs: Any = None) -> AbsoluteSum:
     """Return Liu and Yuan's loss, in which the wrong classes have a share of the hinges and the right one the rest."""
-    return AbsoluteSum(own=1.0 - share, others=share, own_target=None)
+    return AbsoluteSum(own=1.0 - share, others=share, own_target=None, costs=costs)
 
 
 _PARTS: dict[tuple[str, str], JointLoss] = {
@@ -482,8 +569,14 @@ _PARTS: dict[tuple[str, str], JointLoss] = {
 _SQUARED: dict[str, JointLoss] = {"sum": SquaredWestonWatkins(), "max": SquaredCrammerSinger()}
 
 
-def by_parts(margins: str, aggregation: str, share: float | None, *, squared: bool = False) -> JointLoss:
+def by_parts(
+    margins: str, aggregation: str, share: float | None, costs: Any = None, *, squared: bool = False
+) -> JointLoss:
     """Return the loss of some margins, aggregated in some way; reinforced if there is a share of the wrong classes."""
+    return replace(_by_parts(margins, aggregation, share, squared=squared), costs=costs)
+
+
+def _by_parts(margins: str, aggregation: str, share: float | None, *, squared: bool) -> JointLoss:
     if squared:
         if margins != "relative" or share is not None or aggregation not in _SQUARED:
             raise ValueError("loss='squared_hinge' needs margins='relative' and aggregation='sum' or 'max'")

@@ -183,11 +183,8 @@ bool absolute_sum_step(std::span<const double> gradient, double curvature, Index
 }
 
 double AbsoluteSum::loss(std::span<const double> scores, Index label) const {
-    double sum = own_ * std::max(0.0, own_target_ - scores[label]);
-    for (Index m = 0; m < std::ssize(scores); ++m) {
-        if (m != label) sum += others_ * std::max(0.0, 1.0 + scores[m]);
-    }
-    return sum;
+    return loss_of(std::ssize(scores), label,
+                   [&](Index m) { return m == label ? own_target_ - scores[m] : 1.0 + scores[m]; });
 }
 
 double AbsoluteSum::margin(std::span<const double> scores, Index label) const {
@@ -242,11 +239,7 @@ double AbsoluteSum::max_step(std::span<const double> beta, std::span<const doubl
 }
 
 double AbsoluteMaximum::loss(std::span<const double> scores, Index label) const {
-    double largest = own_ ? std::max(0.0, 1.0 - scores[label]) : 0.0;
-    for (Index m = 0; m < std::ssize(scores); ++m) {
-        if (m != label) largest = std::max(largest, 1.0 + scores[m]);
-    }
-    return largest;
+    return loss_of(std::ssize(scores), label, [&](Index m) { return 1.0 + (m == label ? -scores[m] : scores[m]); });
 }
 
 double AbsoluteMaximum::margin(std::span<const double> scores, Index label) const {

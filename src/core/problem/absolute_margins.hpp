@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "problem/multiclass.hpp"
 
 namespace polymargin {
@@ -53,6 +55,17 @@ class AbsoluteSum {
 
     [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -own_target_, .others = 1.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
+    /// The loss of an example whose class m is short of its margin by `hinge(m)`.
+    template <class Hinge>
+    [[nodiscard]] double loss_of(Index classes, Index label, Hinge&& hinge) const {
+        double sum = own_ * std::max(0.0, hinge(label));
+        for (Index m = 0; m < classes; ++m) {
+            if (m != label) sum += others_ * std::max(0.0, hinge(m));
+        }
+        return sum;
+    }
+    /// Whether the margin of a class, of the example or another, is one of those that count.
+    [[nodiscard]] bool has_hinge(bool own) const { return (own ? own_ : others_) > 0.0; }
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const;
     [[nodiscard]] bool may_grow(double b, bool own, double cost_bound) const {
         return b < (own ? times(own_, cost_bound) : 0.0);
@@ -105,6 +118,17 @@ class AbsoluteMaximum {
 
     [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -1.0, .others = 1.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
+    /// The loss of an example whose class m is short of its margin by `hinge(m)`.
+    template <class Hinge>
+    [[nodiscard]] double loss_of(Index classes, Index label, Hinge&& hinge) const {
+        double largest = own_ ? std::max(0.0, hinge(label)) : 0.0;
+        for (Index m = 0; m < classes; ++m) {
+            if (m != label) largest = std::max(largest, hinge(m));
+        }
+        return largest;
+    }
+    /// Whether the margin of a class, of the example or another, is one of those that count.
+    [[nodiscard]] bool has_hinge(bool own) const { return own_ || !own; }
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const;
     [[nodiscard]] bool may_grow(double b, bool own, double) const { return own ? own_ : b < 0.0; }
     [[nodiscard]] bool may_fall(double b, bool own, double) const { return !own || b > 0.0; }

@@ -12,11 +12,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 double CrammerSinger::loss(std::span<const double> scores, Index label) const {
-    double rival = -kInfinity;
-    for (Index m = 0; m < std::ssize(scores); ++m) {
-        if (m != label) rival = std::max(rival, scores[m]);
-    }
-    return std::max(0.0, 1.0 + rival - scores[label]);
+    return loss_of(std::ssize(scores), label, [&](Index m) { return 1.0 + scores[m] - scores[label]; });
 }
 
 void CrammerSinger::make_feasible(const Example& example, std::span<double> beta) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "problem/multiclass.hpp"
 
 namespace polymargin {
@@ -16,6 +18,17 @@ class CrammerSinger {
 
     [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -1.0, .others = 0.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
+    /// The loss of an example whose class m is short of its margin by `hinge(m)`.
+    template <class Hinge>
+    [[nodiscard]] double loss_of(Index classes, Index label, Hinge&& hinge) const {
+        double largest = 0.0;
+        for (Index m = 0; m < classes; ++m) {
+            if (m != label) largest = std::max(largest, hinge(m));
+        }
+        return largest;
+    }
+    /// Whether the margin of a class, of the example or another, is one of those that count.
+    [[nodiscard]] bool has_hinge(bool own) const { return !own; }
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, 1.0);
     }

@@ -12,11 +12,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 double WestonWatkins::loss(std::span<const double> scores, Index label) const {
-    double sum = 0.0;
-    for (Index m = 0; m < std::ssize(scores); ++m) {
-        if (m != label) sum += std::max(0.0, margin_ - (scores[label] - scores[m]));
-    }
-    return sum;
+    return loss_of(std::ssize(scores), label, [&](Index m) { return margin_ - (scores[label] - scores[m]); });
 }
 
 void WestonWatkins::make_feasible(const Example& example, std::span<double> beta) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "problem/multiclass.hpp"
 
 namespace polymargin {
@@ -17,6 +19,17 @@ class WestonWatkins {
 
     [[nodiscard]] OwnOffset offsets(Index label) const { return {.label = label, .own = -margin_, .others = 0.0}; }
     [[nodiscard]] double loss(std::span<const double> scores, Index label) const;
+    /// The loss of an example whose class m is short of its margin by `hinge(m)`.
+    template <class Hinge>
+    [[nodiscard]] double loss_of(Index classes, Index label, Hinge&& hinge) const {
+        double sum = 0.0;
+        for (Index m = 0; m < classes; ++m) {
+            if (m != label) sum += std::max(0.0, hinge(m));
+        }
+        return sum;
+    }
+    /// Whether the margin of a class, of the example or another, is one of those that count.
+    [[nodiscard]] bool has_hinge(bool own) const { return !own; }
     [[nodiscard]] double margin(std::span<const double> scores, Index label) const {
         return smallest_margin(scores, label, margin_);
     }

@@ -47,6 +47,7 @@ BarrierRows::BarrierRows(std::span<const Index> labels, std::vector<RowLimits> l
     for (Index i = 0; i < size(); ++i) {
         const auto [largest, most, own] = limits_[i];
         open_[i] = std::max(largest, own) > 0.0 && most > 0.0;
+        for (Index m = 0; m < classes_; ++m) margin_ = std::max(margin_, std::abs(slopes_.at(m, i)));
         const Index variables = (largest > 0.0 ? classes_ - 1 : 0) + (own > 0.0 ? 1 : 0);
         if (open_[i]) products_ += static_cast<double>(variables * (1 + each_) + together_);
     }
@@ -351,8 +352,9 @@ void BarrierRows::snapped_coefficients(Plane& out) const {
 void BarrierRows::snap_row(Index i, Plane& out) const {
     const Index y = labels_[i], other = y == 0 ? 1 : 0;
     const double largest = limits_[i].largest, most = limits_[i].most;
-    // The unit of coefficients, where that of multipliers is the margin.
-    const auto scale = [&](Index m) { return std::min(limit(m, i), most) / std::abs(slopes_.at(m, i)); };
+    // The unit of coefficients, where that of multipliers is the margin; costs between classes may ask for none.
+    const auto margin = [&](Index m) { return slopes_.at(m, i) == 0.0 ? margin_ : std::abs(slopes_.at(m, i)); };
+    const auto scale = [&](Index m) { return std::min(limit(m, i), most) / margin(m); };
     double sum = 0.0;
     for (Index m = 0; m < classes_; ++m) {
         if (!on(m, i)) continue;

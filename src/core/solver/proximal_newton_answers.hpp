@@ -74,7 +74,7 @@ POLYMARGIN_INLINE AnswerSums answer_in_vectors(const Loss& loss, const AnswerTil
 }
 
 /// Pairs, each for itself.
-template <int N, LimitedLoss Loss, class Real>
+template <int N, LevelLoss Loss, class Real>
 POLYMARGIN_INLINE AnswerSums answer_pairs(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
     using V = RowVector<Real>;
     using Reals = typename V::Reals;
@@ -111,18 +111,18 @@ POLYMARGIN_INLINE AnswerSums answer_pairs(const Loss& loss, const AnswerTile<Rea
                       (offsets.own + static_cast<double>(tile.shift[label])) * static_cast<double>(all)};
 }
 
-template <int N, LimitedLoss Loss, class Real>
+template <int N, LevelLoss Loss, class Real>
 POLYMARGIN_INLINE AnswerSums answer_in_vectors(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
     return are_pairs(loss) ? answer_pairs<N>(loss, tile, t) : answer_with_level<N>(loss, tile, t);
 }
 
 /// Whether there are vectors for a loss, and a row of it.
 template <class Loss>
-concept VectorLoss = BoxLoss<Loss> || LimitedLoss<Loss>;
+concept VectorLoss = BoxLoss<Loss> || LevelLoss<Loss>;
 
 template <VectorLoss Loss>
 POLYMARGIN_INLINE bool in_vectors(const Loss& loss, const Example& example) {
-    if constexpr (LimitedLoss<Loss>) {
+    if constexpr (LevelLoss<Loss>) {
         const RowLimits limits = loss.row_limits(example.cost_bound);
         return std::isinf(limits.largest) != std::isinf(limits.most);
     } else {
@@ -210,7 +210,7 @@ void set_middle(const Loss& loss, const Example& example, Index classes, Real* r
     if constexpr (BoxLoss<Loss>) {
         std::fill_n(row, classes, -bound / 2);
         if (example.label >= 0) row[example.label] = bound / 2;
-    } else if constexpr (LimitedLoss<Loss>) {
+    } else if constexpr (LevelLoss<Loss>) {
         const auto others = static_cast<Real>(classes - 1);
         const Real each = are_pairs(loss) ? bound / 2 : bound / static_cast<Real>(classes);
         std::fill_n(row, classes, -each);

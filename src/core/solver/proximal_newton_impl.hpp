@@ -61,8 +61,10 @@ ProximalNewton<Loss, Real>::ProximalNewton(const Loss& loss, std::span<const Ind
                            .answers = Buffer<Real>(Tile::kMost * width_),
                            .rows = Buffer<Real>(rows.dense() ? Tile::kMost * rows.features() : 1)});
     }
-    const auto offsets = loss_.offsets(labels_.empty() ? 0 : labels_[0]);
-    for (Index m = 0; m < classes_; ++m) margin_ = std::max(margin_, std::abs(static_cast<double>(offsets[m])));
+    for (Index y = 0; y < classes_; ++y) {
+        const auto offsets = loss_.offsets(y);
+        for (Index m = 0; m < classes_; ++m) margin_ = std::max(margin_, std::abs(static_cast<double>(offsets[m])));
+    }
     reach_.assign(size_, 0.0);
     bearers_ = reach_;
 }

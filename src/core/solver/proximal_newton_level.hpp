@@ -9,7 +9,7 @@
 
 namespace polymargin::proximal_newton {
 
-/// The row of a `LimitedLoss` with a limit of the sum, in its formulas: z of the wrong classes, far below elsewhere.
+/// The row of a `LevelLoss` with a limit of the sum, in its formulas: z of the wrong classes, far below elsewhere.
 template <int N, class Real>
 struct LevelSearch {
     using V = RowVector<Real>;
@@ -85,7 +85,7 @@ POLYMARGIN_INLINE Real load_level(LevelSearch<N, Real>& level, const AnswerTile<
 }
 
 /// A row whose classes share a limit of their sum.
-template <int N, LimitedLoss Loss, class Real>
+template <int N, LevelLoss Loss, class Real>
 POLYMARGIN_INLINE AnswerSums answer_with_level(const Loss& loss, const AnswerTile<Real>& tile, Index t) {
     using V = RowVector<Real>;
     using Reals = typename V::Reals;

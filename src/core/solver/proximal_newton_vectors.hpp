@@ -36,11 +36,15 @@ struct AnswerSums {
 template <class Real>
 using RowVector = Vectors<Real, kBytes>;
 
+/// Losses of such limits whose wrong classes differ by their scores alone: one offset for all lanes of a vector.
+template <class Loss>
+concept LevelLoss = LimitedLoss<Loss> && kOwnOffset<Loss>;
+
 /// Rows of pairs of the own class and another, each in [0, C] by itself: between two points of the dual their distance
 /// is that of the pairs, `sum_m (a_m - A_m)^2`, so that each answers for itself. That of others is `|B - A|^2`.
 template <RowLoss Loss>
 [[nodiscard]] bool are_pairs(const Loss& loss) {
-    if constexpr (LimitedLoss<Loss>) {
+    if constexpr (LevelLoss<Loss>) {
         return std::isinf(loss.row_limits(1.0).most);
     } else {
         return false;

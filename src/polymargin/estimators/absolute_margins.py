@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, CALIBRATION, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, COSTS, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
 from polymargin.support.typing import Bias, CalibrationMethod, Solver
 
@@ -19,6 +19,7 @@ _CONSTRAINTS: dict[str, Any] = {
     "solver": JOINT_SOLVER,
     "calibration": CALIBRATION,
 }
+_WITH_COSTS: dict[str, Any] = {**_CONSTRAINTS, "costs": COSTS}
 
 
 @estimator
@@ -42,6 +43,7 @@ class LeeLinWahbaSVC(MulticlassSVC):
     ----------
     <C>
     <absolute parameters>
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -71,15 +73,16 @@ class LeeLinWahbaSVC(MulticlassSVC):
     """
 
     bias: Bias = "regularized"
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = _WITH_COSTS
 
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.AbsoluteSum(), self.bias, self.solver)
+        return formulations.Joint(losses.AbsoluteSum(costs=self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:
@@ -107,6 +110,7 @@ class ReinforcedSVC(MulticlassSVC):
     share : float, default=0.5
         u, what the wrong classes have of the loss.
     <absolute parameters>
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -140,15 +144,16 @@ class ReinforcedSVC(MulticlassSVC):
 
     share: float = 0.5
     bias: Bias = "regularized"
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**_CONSTRAINTS, "share": [Interval(Real, 0, 1, closed="both")]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**_WITH_COSTS, "share": [Interval(Real, 0, 1, closed="both")]}
 
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.reinforced(float(self.share)), self.bias, self.solver)
+        return formulations.Joint(losses.reinforced(float(self.share), self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:
@@ -173,6 +178,7 @@ class AbsoluteMaximumSVC(MulticlassSVC):
     ----------
     <C>
     <absolute parameters>
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -202,15 +208,16 @@ class AbsoluteMaximumSVC(MulticlassSVC):
     """
 
     bias: Bias = "regularized"
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = _WITH_COSTS
 
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.AbsoluteMaximum(), self.bias, self.solver)
+        return formulations.Joint(losses.AbsoluteMaximum(costs=self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:
@@ -235,6 +242,7 @@ class TotalMaximumSVC(MulticlassSVC):
     ----------
     <C>
     <absolute parameters>
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -264,15 +272,16 @@ class TotalMaximumSVC(MulticlassSVC):
     """
 
     bias: Bias = "regularized"
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = _WITH_COSTS
 
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.AbsoluteMaximum(own=True), self.bias, self.solver)
+        return formulations.Joint(losses.AbsoluteMaximum(own=True, costs=self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:
@@ -297,6 +306,7 @@ class TotalSumSVC(MulticlassSVC):
     ----------
     <C>
     <absolute parameters>
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -326,15 +336,16 @@ class TotalSumSVC(MulticlassSVC):
     """
 
     bias: Bias = "regularized"
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = _CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = _WITH_COSTS
 
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        return formulations.Joint(losses.AbsoluteSum(own=1.0), self.bias, self.solver)
+        return formulations.Joint(losses.AbsoluteSum(own=1.0, costs=self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, COSTS, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
 from polymargin.support.typing import Bias, CalibrationMethod, HingeLoss, Solver
 
@@ -30,6 +30,7 @@ class CrammerSingerSVC(MulticlassSVC):
     bias : {"regularized", "free"} or None, default=None
         None: no b, Hsu & Lin (16). ``"regularized"``: :math:`\tfrac12 \sum_m b_m^2` joins the objective, (24).
         ``"free"``: b costs nothing, (23); solved by proximal steps on b.
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -63,6 +64,7 @@ class CrammerSingerSVC(MulticlassSVC):
 
     loss: HingeLoss = "hinge"
     bias: Bias = None
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
@@ -70,6 +72,7 @@ class CrammerSingerSVC(MulticlassSVC):
         **MulticlassSVC._parameter_constraints,
         "loss": HINGE,
         "bias": BIAS,
+        "costs": COSTS,
         "solver": JOINT_SOLVER,
         "calibration": CALIBRATION,
     }
@@ -77,8 +80,8 @@ class CrammerSingerSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        loss = losses.SquaredCrammerSinger() if self.loss == "squared_hinge" else losses.CrammerSinger()
-        return formulations.Joint(loss, self.bias, self.solver)
+        kind = losses.SquaredCrammerSinger if self.loss == "squared_hinge" else losses.CrammerSinger
+        return formulations.Joint(kind(costs=self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, COSTS, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
 from polymargin.support.typing import Aggregation, Bias, CalibrationMethod, HingeLoss, Margins, Solver
 
@@ -52,6 +52,7 @@ class JointSVC(MulticlassSVC):
         u of the reinforced machine, what the wrong classes have of the loss: with absolute margins and
         ``aggregation="sum"``.
     <absolute parameters>
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -83,6 +84,7 @@ class JointSVC(MulticlassSVC):
     aggregation: Aggregation = "sum"
     reinforced: float | None = None
     bias: Bias = "regularized"
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
@@ -93,6 +95,7 @@ class JointSVC(MulticlassSVC):
         "aggregation": [StrOptions(set(get_args(Aggregation)))],
         "reinforced": [Interval(Real, 0, 1, closed="both"), None],
         "bias": BIAS,
+        "costs": COSTS,
         "solver": JOINT_SOLVER,
         "calibration": CALIBRATION,
     }
@@ -100,7 +103,8 @@ class JointSVC(MulticlassSVC):
     @property
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
-        loss = losses.by_parts(self.margins, self.aggregation, self.reinforced, squared=self.loss == "squared_hinge")
+        squared = self.loss == "squared_hinge"
+        loss = losses.by_parts(self.margins, self.aggregation, self.reinforced, self.costs, squared=squared)
         return formulations.Joint(loss, self.bias, self.solver)
 
     @property

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from polymargin import decision, formulations, losses
 from polymargin.estimators.base import MulticlassSVC
-from polymargin.estimators.constraints import BIAS, CALIBRATION, HINGE, JOINT_SOLVER
+from polymargin.estimators.constraints import BIAS, CALIBRATION, COSTS, HINGE, JOINT_SOLVER
 from polymargin.estimators.declaration import estimator
 from polymargin.support.typing import Bias, CalibrationMethod, HingeLoss, Solver
 
@@ -36,6 +36,7 @@ class WestonWatkinsSVC(MulticlassSVC):
         nothing, as in the original problem (4); solved by proximal steps on b. None: no b.
     margin : float, default=2.0
         M. The margin 1 with C gives the scores of the margin 2 with 2C, halved.
+    <costs>
     <together parameters>
     <calibration>
     <parameters>
@@ -70,6 +71,7 @@ class WestonWatkinsSVC(MulticlassSVC):
     loss: HingeLoss = "hinge"
     bias: Bias = "regularized"
     margin: float = 2.0
+    costs: Any = None
     solver: Solver = "auto"
     calibration: CalibrationMethod | None = None
 
@@ -78,6 +80,7 @@ class WestonWatkinsSVC(MulticlassSVC):
         "loss": HINGE,
         "bias": BIAS,
         "margin": [Interval(Real, 0, None, closed="neither")],
+        "costs": COSTS,
         "solver": JOINT_SOLVER,
         "calibration": CALIBRATION,
     }
@@ -86,8 +89,8 @@ class WestonWatkinsSVC(MulticlassSVC):
     def formulation(self) -> formulations.Joint:
         """What is optimised, as the parameters say."""
         squared = self.loss == "squared_hinge"
-        loss = (losses.SquaredWestonWatkins if squared else losses.WestonWatkins)(float(self.margin))
-        return formulations.Joint(loss, self.bias, self.solver)
+        kind = losses.SquaredWestonWatkins if squared else losses.WestonWatkins
+        return formulations.Joint(kind(float(self.margin), costs=self.costs), self.bias, self.solver)
 
     @property
     def decision_rule(self) -> decision.LargestScore:

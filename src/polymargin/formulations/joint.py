@@ -100,6 +100,16 @@ class Joint:
 
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Solve on kernel values, or on the examples themselves."""
+        return replace(self, loss=self._sized_loss(training))._solve_sized(training, kernel, options)
+
+    def _sized_loss(self, training: TrainingSet) -> JointLoss:
+        loss = self.loss.of(training.n_classes)
+        if np.isinf(training.largest_cost_bound):
+            loss.check_hard()
+        return loss
+
+    def _solve_sized(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
+        """Solve with the loss of so many classes as there are."""
         options = with_linear_rule(options, kernel)
         first = partial(self._solve, training, kernel)
         if self.solver != "auto" or kernel.kind != "linear":
@@ -121,8 +131,7 @@ class Joint:
         """Solve by the solver that the parameters mean."""
         solver, layout = self._solver(training, kernel, options), self.layout(training.n_classes)
         if solver in LINEAR_SOLVERS:
-            loss = self.loss.of(training.n_classes)
-            task = LinearTask(loss, self.bias, solver, training.labels, layout, self.heuristics)
+            task = LinearTask(self.loss, self.bias, solver, training.labels, layout, self.heuristics)
             return solve_linear(task, training, kernel, options)
         n, k = training.n_examples, layout.n_scores
         # The kernel's and that of the features that a wide one is made of; an interior-point method has two for each
@@ -136,7 +145,7 @@ class Joint:
             options.budget_bytes(training.X, matrices),
             options.threads,
         )
-        bias, loss = _core.Bias[self.bias or "none"], self.loss.of(training.n_classes)
+        bias, loss = _core.Bias[self.bias or "none"], self.loss
         result = session.train_joint(
             _core.JointProblem(loss.core, bias, training.cost_bounds, training.labels, layout.n_scores),
             _core.JointSettings(

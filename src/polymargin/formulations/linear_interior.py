@@ -352,7 +352,8 @@ class _Run:
         if isinstance(loss, JointLoss):
             assert loss.row_limits is not None
             bounds = Bounds(*(limit * costs for limit in loss.row_limits))
-            return [LinearInterior(Differences(self._X, labels, k), self._penalty, bounds, loss.margin, self._go_on)]
+            targets = loss.targets(labels)
+            return [LinearInterior(Differences(self._X, labels, k), self._penalty, bounds, targets, self._go_on)]
         bounds = Bounds(costs, np.full(len(costs), np.inf))
         signs = np.where(labels[:, None] == np.arange(k), 1.0, -1.0)
         return [

@@ -108,6 +108,8 @@ def known_cost(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> float
     """
     if not isinstance(machine, WestonWatkinsSVC | OneVsRestSVC) or machine.kernel != "linear" or machine.bias == "free":
         raise ValueError("known_cost is for WestonWatkinsSVC and OneVsRestSVC with kernel='linear' and no free bias")
+    if getattr(machine, "costs", None) is not None:
+        raise ValueError("known_cost is for costs=None: classes that cost nothing have no margin to be short of")
     unit = clone(machine).set_params(C=1.0)
     X, y = checked_examples(unit, X, y, reset=True)
     check_classification_targets(y)

@@ -205,5 +205,7 @@ def _key(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            return value.shape, value.dtype.str, value.tobytes()
         return repr(value) if isinstance(value, dict | list) else id(value)
     return type(value).__name__, value

@@ -6,7 +6,7 @@ the weights W (features x classes), is
 .. math:: \min_W \tfrac12 \|W\|^2 + R(W), \qquad R(W) = \sum_i C_i \, \ell_i(x_i' W),
 
 with a convex loss that is a sum of some of the hinges :math:`M - (s_{y_i} - s_m)`, those that are *active* at the
-scores s. It is a maximum of linear functions, and so is R. Let :math:`P_t` be the set of pairs (i, m) whose hinges are
+scores s; M may be another one for each class of the example and each wrong one, then :math:`b_t` has it within the sum. It is a maximum of linear functions, and so is R. Let :math:`P_t` be the set of pairs (i, m) whose hinges are
 active at the t-th point, and
 
 .. math:: b_t = M \sum_{(i, m) \in P_t} C_i, \qquad V_t = X' B_t, \qquad
@@ -58,9 +58,8 @@ Pairs = NDArray[np.integer[Any]]  # pairs (i, m) as ascending numbers i * k + m
 class HingeLoss(Protocol):
     """What the method needs of a loss: see ``polymargin.losses.JointLoss``."""
 
-    @property
-    def margin(self) -> float:
-        """The margin M."""
+    def targets(self, labels: Ints) -> float | Floats:
+        """Return the margins M that are asked for: the same of all wrong classes, or (n, k), 0 for the own class."""
 
     def active_hinges(self, hinges: Floats) -> NDArray[np.intp]:
         """Return which hinges the loss is made of, as ascending places in the flattened array."""
@@ -143,8 +142,11 @@ class _Risk:
             size <= settings.never_kept_bytes and n_kept <= n_values
         )
 
-    def _hinges(self, W: Floats, margin: float) -> Iterator[tuple[int, Floats]]:
-        """Yield ``C_i (margin - (s_{i,y_i} - s_im))``, 0 for m = y_i, a block of rows at a time, with its first row."""
+    def _hinges(self, W: Floats, *, homogeneous: bool = False) -> Iterator[tuple[int, Floats]]:
+        """Yield ``C_i (M - (s_{i,y_i} - s_im))``, 0 for m = y_i, a block of rows at a time, with its first row.
+
+        ``homogeneous`` ones are without M.
+        """
         n = self.X.shape[0]
         step = max(1, self._settings.block_scores // self.n_classes)
         for begin in range(0, n, step):
@@ -154,7 +156,7 @@ class _Risk:
             if self.biased:
                 hinges += W[-1]
             own = np.arange(len(hinges)), self.labels[block]
-            hinges -= hinges[own][:, None] - margin
+            hinges -= hinges[own][:, None] - (0.0 if homogeneous else self._loss.targets(self.labels[block]))
             hinges[own] = 0.0
             hinges *= self.cost_bounds[block, None]
             yield begin, hinges
@@ -164,7 +166,7 @@ class _Risk:
         k = self.n_classes
         number: type[np.integer[Any]] = np.int32 if self.X.shape[0] * k < 2**31 else np.int64
         risk, parts = 0.0, [np.zeros(0, dtype=number)]
-        for begin, hinges in self._hinges(W, self._loss.margin):
+        for begin, hinges in self._hinges(W):
             active = self._loss.active_hinges(hinges)
             risk += float(hinges.ravel()[active].sum())
             parts.append((active + begin * k).astype(number))
@@ -213,7 +215,12 @@ class _Risk:
 
     def plane(self, pairs: Pairs, others: list[_Plane]) -> tuple[_Plane, Floats]:
         """Return the plane of active pairs and its products <V_s, V> with other planes and with itself."""
-        offset = self._loss.margin * float(self.cost_bounds[pairs // self.n_classes].sum())
+        examples, classes = np.divmod(pairs, self.n_classes)
+        targets = self._loss.targets(self.labels)
+        if isinstance(targets, np.ndarray):
+            offset = float(self.cost_bounds[examples] @ targets[examples, classes])
+        else:
+            offset = targets * float(self.cost_bounds[examples].sum())
         plane = _Plane(pairs, offset, None)
         V = self.weights(self.coefficients([plane], np.ones(1)))
         products = np.zeros(len(others) + 1)
@@ -221,7 +228,7 @@ class _Risk:
             plane.weights = V
             products[:-1] = [_product(other.weights, V) for other in others]
         else:  # <V_s, V> = <B_s, XV>
-            for begin, hinges in self._hinges(V, 0.0):
+            for begin, hinges in self._hinges(V, homogeneous=True):
                 first, last = begin * self.n_classes, begin * self.n_classes + hinges.size
                 for s, other in enumerate(others):
                     part = slice(*np.searchsorted(other.pairs, (first, last)))

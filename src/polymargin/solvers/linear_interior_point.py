@@ -97,8 +97,8 @@ class LinearInterior:
         p, 1 or 0.
     bounds : Bounds
         L and Q, one of them finite for each example.
-    margin : float
-        M.
+    margin : float or array of shape (n, q)
+        M, of all hinges or of each; not all are 0.
     go_on : callable
         Asked now and then with the gap; when it says no, the best so far is returned.
     settings : LinearInteriorSettings
@@ -110,11 +110,12 @@ class LinearInterior:
         hinges: Hinges,
         penalty: Floats,
         bounds: Bounds,
-        margin: float,
+        margin: float | Floats,
         go_on: Callable[[float], bool],
         settings: LinearInteriorSettings | None = None,
     ) -> None:
         self._hinges, self._penalty, self._margin = hinges, penalty[:, None], margin
+        self._unit = float(np.max(margin))  # of margins
         self._settings = settings or LinearInteriorSettings()
         self._go_on = go_on
         self._used = hinges.used
@@ -129,9 +130,9 @@ class LinearInterior:
         a = np.where(self._used, half, 0.0)
         upper = np.where(self._bounded, half, 1.0)
         total = np.where(self._summed, cost / width, 1.0)
-        z = np.where(self._used, margin * (cost / half[:, 0])[:, None], 0.0)
-        w = np.where(self._bounded, 2.0 * margin, 0.0)
-        u = np.where(self._summed, margin * width, 0.0)
+        z = np.where(self._used, self._unit * (cost / half[:, 0])[:, None], 0.0)
+        w = np.where(self._bounded, 2.0 * self._unit, 0.0)
+        u = np.where(self._summed, self._unit * width, 0.0)
         self._at = _Point(np.zeros((len(penalty), hinges.columns)), a, upper, total, z, w, u)
 
     def solve(self, gap: float) -> InteriorResult:
@@ -165,8 +166,14 @@ class LinearInterior:
     def _dual(self, a: Floats) -> float:
         """Return the objective of variables. What is left of a free bias's sums will be taken out of them: a price."""
         own = self._hinges.weights(a)
-        left = np.where(self._penalty == 0.0, np.abs(own) * (self._margin + np.abs(self._at.V)), 0.0)
-        return self._margin * float(a.sum()) - 0.5 * float(np.sum(self._penalty * own * own)) - float(left.sum())
+        left = np.where(self._penalty == 0.0, np.abs(own) * (self._unit + np.abs(self._at.V)), 0.0)
+        return self._linear(a) - 0.5 * float(np.sum(self._penalty * own * own)) - float(left.sum())
+
+    def _linear(self, a: Floats) -> float:
+        """Return the margins times their variables."""
+        if isinstance(self._margin, np.ndarray):
+            return float(np.sum(self._margin * a))
+        return self._margin * float(a.sum())
 
     def _complementarity(self, at: _Point) -> float:
         """Return the sum of all products of variables and their slacks."""
@@ -309,9 +316,9 @@ class LinearInterior:
         """
         at, used = self._at, self._used
         cost = np.minimum(self._each, self._total[:, None])
-        zero = used & (at.a * self._margin < at.z * cost)
-        full = self._bounded & (at.upper * self._margin < at.w * cost)
-        tied = self._summed & (at.total * self._margin < at.u * cost[:, 0])
+        zero = used & (at.a * self._unit < at.z * cost)
+        full = self._bounded & (at.upper * self._unit < at.w * cost)
+        tied = self._summed & (at.total * self._unit < at.u * cost[:, 0])
         free = used & ~zero & ~full
         found = replace(best, a=self._feasible(np.where(free, at.a, np.where(full, self._each, 0.0)), tied))
         found = replace(found, dual=self._dual(found.a))
