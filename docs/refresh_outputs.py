@@ -20,6 +20,7 @@ FIRST_WORDS = {  # how the output of an example begins, and which example it is
     "pairs  ": "uncertainty",
     "code  ": "output_codes",
     "probabilities from": "probabilities",
+    "trained with": "class_costs",
     "softmax machine:": "softmax",
     "exact kernel machine": "low_rank",
 }

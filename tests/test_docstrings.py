@@ -63,6 +63,13 @@ MODULES = ["polymargin"] + [
 PUBLIC = [name for name in polymargin.__all__ if not name.startswith("_")]
 ELSEWHERE = [  # public, of other modules
     "cli.main",
+    "costs.CostScorer",
+    "costs.cheapest_classes",
+    "costs.checked_costs",
+    "costs.make_cost_scorer",
+    "costs.mean_cost",
+    "costs.ordinal_costs",
+    "costs.taxonomy_costs",
     "plots.decision_regions",
     "storage.export_libsvm",
     "storage.export_onnx",

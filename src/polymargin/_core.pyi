@@ -157,7 +157,35 @@ class SquaredOneVsRest:
 
     def __init__(self) -> None: ...
 
-def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
+class WestonWatkinsCosts:
+    """
+    The loss with a margin for each class of an example (row) and each other one (column)
+    """
+
+    def __init__(self, loss: WestonWatkins, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+class CrammerSingerCosts:
+    """
+    The loss with a margin for each class of an example (row) and each other one (column)
+    """
+
+    def __init__(self, loss: CrammerSinger, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+class AbsoluteSumCosts:
+    """
+    The loss with a margin for each class of an example (row) and each other one (column)
+    """
+
+    def __init__(self, loss: AbsoluteSum, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+class AbsoluteMaximumCosts:
+    """
+    The loss with a margin for each class of an example (row) and each other one (column)
+    """
+
+    def __init__(self, loss: AbsoluteMaximum, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+def exact_step(loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest | WestonWatkinsCosts | CrammerSingerCosts | AbsoluteSumCosts | AbsoluteMaximumCosts, gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: float, label: int, cost_bound: float, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
     """
     Return the row of one example that is best while all others stay; None if there is no best one.
     """
@@ -445,10 +473,10 @@ class JointSettings:
 class JointProblem:
     """A machine for all classes at once, on kernel values."""
 
-    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
+    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest | WestonWatkinsCosts | CrammerSingerCosts | AbsoluteSumCosts | AbsoluteMaximumCosts, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
     @property
-    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest:
+    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest | WestonWatkinsCosts | CrammerSingerCosts | AbsoluteSumCosts | AbsoluteMaximumCosts:
         """What a row of scores costs."""
 
     @property
@@ -605,10 +633,10 @@ class LinearSettings:
 class LinearProblem:
     """A linear machine, trained without kernel values."""
 
-    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
+    def __init__(self, loss: WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest | WestonWatkinsCosts | CrammerSingerCosts | AbsoluteSumCosts | AbsoluteMaximumCosts, bias: Bias, cost_bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
     @property
-    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest:
+    def loss(self) -> WestonWatkins | CrammerSinger | OneVsRest | AbsoluteSum | AbsoluteMaximum | SquaredWestonWatkins | SquaredCrammerSinger | SquaredOneVsRest | WestonWatkinsCosts | CrammerSingerCosts | AbsoluteSumCosts | AbsoluteMaximumCosts:
         """What a row of scores costs."""
 
     @property

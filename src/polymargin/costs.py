@@ -306,7 +306,7 @@ def make_cost_scorer(costs: ArrayLike, *, classes: ArrayLike | None = None) -> C
     >>> X, y = load_iris(return_X_y=True)
     >>> scorer = make_cost_scorer(ordinal_costs(3))
     >>> cross_val_score(WestonWatkinsSVC(costs=ordinal_costs(3)), X, y, scoring=scorer).round(3)
-    array([-0.033, -0.   , -0.033, -0.067, -0.   ])
+    array([-0.033, -0.033, -0.067, -0.067, -0.   ])
     """
     return CostScorer(checked_costs(costs), None if classes is None else np.ravel(np.asarray(classes)))
 

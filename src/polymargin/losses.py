@@ -25,10 +25,10 @@ A *squared* hinge has no limit of its coefficients, and its conjugate is a term 
 it is :math:`(\sum_m a_m)^2 / 4 C_i`, for the coefficients :math:`a_m = -B_m` of the wrong classes.
 
 With *costs* between classes, :math:`\Delta_{ym}` for calling an example of class y an m, margins are rescaled by them:
-that of class m is :math:`M \Delta_{ym}`, the target of a wrong class :math:`t_m = \Delta_{ym}`. A sum of hinges is then an
-upper bound of the cost of the class with the largest score, as is the largest hinge. The target of the own class is
-:math:`t_y` times the mean of the costs of its row, so that with it scores can still sum to zero. Feasible sets stay as they
-are; the linear part of the dual changes. Costs of s times the size, with C divided by s, give scores of s times the size.
+that of class m is :math:`M \Delta_{ym}`, the target of a wrong class :math:`t_m = \Delta_{ym}`, that of the own
+class :math:`t_y` times the mean of the costs of its row. With relative margins and M of at least 1 the loss is at
+least the cost of the class with the largest score. Feasible sets stay as they are; the linear part of the dual changes.
+Costs of s times the size, with C of s times the size, give scores of s times the size.
 
 The arithmetic of training is in the compiled core; here is what Python needs besides: the loss by definition and its
 feasible set for certificates, and the hinges that are active for the cutting-plane method.
@@ -387,7 +387,8 @@ class AbsoluteMargins(JointLoss):
         places = np.arange(len(labels)), labels
         targets = np.broadcast_to(self.targets(labels), scores.shape)
         mine = self._own_target(scores.shape[1]) if self.costs is None else targets[places]
-        margins = -scores / targets if others > 0 else np.full_like(scores, np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            margins = -scores / targets if others > 0 else np.full_like(scores, np.inf)
         margins[places] = scores[places] / mine if own > 0 else np.inf
         smallest: Floats = margins.min(axis=1)
         return smallest

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 import polymargin
 from polymargin import CrammerSingerSVC, OneVsOneSVC, WestonWatkinsSVC, compare
 from polymargin.comparison import experiment
-from polymargin.comparison.contestants import HSU_LIN, contestants, groups, known_machines
+from polymargin.comparison.contestants import GROUPS, HSU_LIN, contestants, groups, known_machines
 from polymargin.comparison.experiment import Experiment, shortest
 
 GRID = {"C": [1.0, 8.0], "gamma": [0.05, 0.5]}
@@ -204,6 +204,16 @@ def test_all_are_the_classic_machines_of_the_package_and_those_of_the_paper_come
     options = OneVsOneSVC._parameter_constraints["decision"][0].options
     assert {c.machine.decision for c in contestants("all", "rbf", 0) if isinstance(c.machine, OneVsOneSVC)} == options
     assert tuple(c.name for c in contestants("hsu-lin", "rbf", 0)) == HSU_LIN
+
+
+def test_every_machine_is_in_a_group_and_every_group_is_of_machines():
+    grouped = {name for names in GROUPS.values() for name in names}
+    assert grouped | {"joint"} == set(known_machines())
+    for group, names in GROUPS.items():
+        assert [c.name for c in contestants(group, "rbf", 0)] == list(names)
+    assert [c.machine.code for c in contestants("codes", "rbf", 0)] == ["one-vs-one", "dense", "sparse"]
+    with pytest.raises(ValueError, match="groups all, hsu-lin, classic"):
+        contestants(["classics"], "rbf", 0)
 
 
 def test_names_are_those_of_the_literature_or_of_classes():

@@ -8,14 +8,14 @@
 
 namespace polymargin {
 
-/// Another joint loss with costs between classes, by margin rescaling: the margin that a class is held to depends on the
-/// class of the example as well, `t_ym`. Hinges are
+/// Another joint loss with costs between classes, by margin rescaling: the margin that a class is held to depends on
+/// the class of the example as well, `t_ym`. Hinges are
 ///
 ///     t_ym - (s_y - s_m)    with relative margins,    t_ym - sigma_m s_m    with absolute ones,
 ///
-/// and the loss makes of them what it makes of its own. Of the dual they change the offsets alone, `o_ym = t_ym` for the
-/// wrong classes, 0 or `-t_yy` for the own one: feasible sets, and all that is asked of rows, are those of the other
-/// loss. So is inherited what does not read a margin.
+/// and the loss makes of them what it makes of its own. Of the dual they change the offsets alone, `o_ym = t_ym` for
+/// the wrong classes, 0 or `-t_yy` for the own one: feasible sets, and all that is asked of rows, are those of the
+/// other loss. So is inherited what does not read a margin.
 template <class Loss>
 class WithCosts : public Loss {
   public:

@@ -157,7 +157,7 @@ class BarrierRows {
     std::vector<char> open_;  // rows that have room
     bool each_, together_;    // which limits there are
     double products_ = 0.0;
-    double margin_ = 0.0;  // the largest
+    double margin_ = 0.0;      // the largest
     Plane a_, z_, above_, w_;  // above: L - a
     std::vector<double> slack_, u_;
     Plane inverse_;                // 1 / (z / a + w / (L - a)), 0 where there is no variable

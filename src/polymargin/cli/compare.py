@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 REPORT = "polymargin-report.html"
 PRINTED_WIDTH = 110  # where there is no terminal that has a width
 MACHINES = (
-    "all, hsu-lin (the five of the paper), family (joint machines), or names separated by commas, such as "
-    "one-against-one,dag,crammer-singer."
+    "A group: all, hsu-lin (the five of the paper), classic, family (joint machines), codes, smooth; or names "
+    "separated by commas, such as one-against-one,dag,crammer-singer."
 )
 
 

@@ -31,11 +31,18 @@ NAMES = {
     "TotalSumSVC": "ATS",
     "MaximumMarginRegressionSVC": "MMR",
 }
+CODES = {"dense": "dense-codes", "sparse": "sparse-codes"}  # of output codes that draw theirs
 HSU_LIN = ("one-against-one", "DAG", "one-against-all", "Weston-Watkins", "Crammer-Singer")
-# The joint machines of Dogan, Glasmachers & Igel; those of absolute margins are in no other set.
 ABSOLUTE = ("Lee-Lin-Wahba", "reinforced", "ADM", "ATM", "ATS", "MMR")
-FAMILY = ("Weston-Watkins", "Crammer-Singer", *ABSOLUTE)
-BY_PARTS = ("joint", "output-codes")  # machines that are others, by their parameters
+# Whom a word names. A machine of no group but "all" belongs into one: say here into which.
+GROUPS = {
+    "hsu-lin": HSU_LIN,
+    "classic": (*HSU_LIN, "ADAG", "coupling", "uncertainty", "linear-program"),
+    "family": ("Weston-Watkins", "Crammer-Singer", *ABSOLUTE),  # the joint machines of Dogan, Glasmachers & Igel
+    "codes": ("output-codes", *CODES.values()),
+    "smooth": ("softmax",),
+}
+NOT_IN_ALL = (*ABSOLUTE, *GROUPS["codes"], "joint")  # variants of others, or others by their parameters
 SAME_FIT = ("votes", "dag", "adag")  # decisions that one fitted machine can take
 
 
@@ -82,28 +89,28 @@ def known_machines() -> dict[str, BaseEstimator]:
             found |= {label: OneVsOneSVC().set_params(decision=key) for label, key in known.items()}
         else:
             found[NAMES.get(name, name)] = Machine()
+    found |= {label: every_machine.OutputCodeSVC(code=code, decoding="loss") for code, label in CODES.items()}
     return {name: found[name] for name in HSU_LIN} | found
 
 
 def contestants(machines: Any, kernel: str, random_state: int | None) -> list[Contestant]:
     """Return who takes part.
 
-    ``machines`` is "all", "hsu-lin", "family", names, estimators, or a dictionary of estimators by name. Machines that
-    are named get the kernel and the seed; estimators stay as they are.
+    ``machines`` is "all" or another group, names, estimators, or a dictionary of estimators by name. Machines that are
+    named get the kernel and the seed; estimators stay as they are.
     """
     known = known_machines()
     if isinstance(machines, str):
-        classic = tuple(name for name in known if name not in (*ABSOLUTE, *BY_PARTS))
-        sets = {"all": classic, "hsu-lin": HSU_LIN, "family": FAMILY}
-        machines = sets.get(machines.lower(), (machines,))
+        every = {"all": tuple(name for name in known if name not in NOT_IN_ALL), **GROUPS}
+        machines = every.get(machines.lower(), (machines,))
     if isinstance(machines, Mapping):
         found = [Contestant(str(name), _classifier(estimator)) for name, estimator in machines.items()]
     elif isinstance(machines, Iterable):
         settings = {"kernel": kernel, "random_state": random_state}
         found = [_contestant(entry, known, settings) for entry in machines]
     else:
-        sets_of = '"all", "hsu-lin", "family"'
-        raise TypeError(f"machines must be {sets_of}, or names or estimators, got {type(machines).__name__}")
+        listed = ", ".join(f'"{name}"' for name in ("all", *GROUPS))
+        raise TypeError(f"machines must be {listed}, or names or estimators, got {type(machines).__name__}")
     if not found:
         raise ValueError("machines is empty: name at least one")
     return _with_names_apart(found)
@@ -130,7 +137,9 @@ def _contestant(entry: Any, known: Mapping[str, BaseEstimator], settings: dict[s
     by_key |= {_key(type(machine).__name__): name for name, machine in reversed(list(known.items()))}
     name = by_key.get(_key(entry)) or by_key.get(f"{_key(entry)}svc")
     if name is None:
-        raise ValueError(f"there is no machine {entry!r}; there are {', '.join(known)}")
+        raise ValueError(
+            f"there is no machine {entry!r}; there are {', '.join(known)}, and the groups {', '.join(('all', *GROUPS))}"
+        )
     return Contestant(name, clone(known[name]).set_params(**settings))
 
 

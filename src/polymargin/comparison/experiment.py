@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from polymargin.comparison.contestants import Contestant, contestants, groups
 from polymargin.comparison.environment import environment
+from polymargin.comparison.measure import Measure, measure_of
 from polymargin.comparison.notes import last_line, notes_on_the_edge, recorded_warnings, scaling_advice, shortened
 from polymargin.comparison.progress import TimeLimitError, Watch, limited, progress_of_searches
 from polymargin.comparison.remaining import SearchWork
@@ -31,7 +32,6 @@ from polymargin.estimators import OneVsOneSVC
 from polymargin.kernels import kernel_entry
 from polymargin.selection import KernelSearchCV
 from polymargin.selection.preparation import KernelUse, probable_repeats
-from polymargin.selection.rate import RateScorer, rate
 from polymargin.support.examples import Matrix, checked_examples
 from polymargin.support.threads import thread_count
 
@@ -53,6 +53,7 @@ def compare(
     holdout: float | None = 0.3,
     kernel: str = "rbf",
     scaling: str | None = None,
+    scoring: Any = None,
     level: float = 0.05,
     time_limit: float | None = None,
     n_jobs: int | None = None,
@@ -81,10 +82,12 @@ def compare(
         Test examples.
     y_test : array-like of shape (n_test_samples,), default=None
         Their classes.
-    machines : {"all", "hsu-lin", "family"}, list of str or classifiers, or dict, default="all"
-        Who takes part. ``"hsu-lin"`` are the five of the paper, ``"family"`` the joint machines of relative and of
-        absolute margins, of which only the former are in ``"all"``; names are those of the report (``"DAG"``) or of
-        classes (``"CrammerSingerSVC"``); classifiers may be any of scikit-learn's kind, also pipelines, and keep their
+    machines : str, list of str or classifiers, or dict, default="all"
+        Who takes part. A group: ``"hsu-lin"``, the five of the paper; ``"classic"``, these and the others on hinges
+        with relative margins or on pairs; ``"family"``, the joint machines of relative and of absolute margins;
+        ``"codes"``, output codes; ``"smooth"``, losses without a corner; ``"all"``, one of each kind, without those of
+        absolute margins and of output codes. Names are those of the report (``"DAG"``) or of classes
+        (``"CrammerSingerSVC"``); classifiers may be any of scikit-learn's kind, also pipelines, and keep their
         parameters but for those of the grid that they have.
     grid : {"coarse", "hsu-lin"} or dict, default=None
         Values to try for each parameter. ``"hsu-lin"`` is the paper's 15 x 15 grid of C and gamma, ``"coarse"``, which
@@ -100,6 +103,9 @@ def compare(
     scaling : {"range", "standard"} or None, default=None
         ``"range"`` scales every feature to [-1, 1], ``"standard"`` to mean 0 and variance 1, always by the training
         part alone. Sparse data keep their zeros: they are divided by the largest absolute value, or by the deviation.
+    scoring : "accuracy", CostScorer or None, default=None
+        What machines are compared and parameters chosen by. None is the share of right predictions; with what
+        ``polymargin.costs.make_cost_scorer`` returns it is 1 minus the mean cost in units of the largest cost.
     level : float, default=0.05
         Level of significance of the tests between machines.
     time_limit : float or None, default=None
@@ -142,15 +148,16 @@ def compare(
     X, y = checked_examples(OneVsOneSVC(), X, y, reset=True)
     check_classification_targets(y)
     test = checked_test(X, X_test, y_test)
+    measure = measure_of(scoring, y, None if test is None else test[1])
     held = holdout if test is not None else None
     splits, validation = divisions(X, y, cv, held, random_state)
-    experiment = Experiment(X, y, test, splits, chosen, scaling, time_limit, n_jobs)
+    experiment = Experiment(X, y, test, splits, chosen, scaling, time_limit, n_jobs, measure)
     results, interrupted = experiment.run(taking_part, verbose)
     done = {result.name: result for result in results if result.done}
     significance = all_pairs(
         {key: result.rate for key, result in done.items() if result.rate is not None},
         {key: result.fold_rates for key, result in done.items()},
-        None if test is None else {key: experiment.predicted[key] == test[1] for key in done},
+        None if test is None else {key: measure.each(experiment.predicted[key], test[1]) for key in done},
         level,
     )
     return Comparison(
@@ -166,6 +173,7 @@ def compare(
             "validation": validation,
             "kernel": kernel,
             "scaling": scaling,
+            "scoring": measure.plain,
             "level": level,
             "time_limit": time_limit,
             "n_jobs": n_jobs,
@@ -192,6 +200,7 @@ class Experiment:
     scaling: str | None
     time_limit: float | None
     n_jobs: int | None
+    measure: Measure
     models: dict[str, Any] = field(default_factory=dict)
     predicted: dict[str, NDArray[Any]] = field(default_factory=dict)  # on the test set
     fit_seconds: dict[str, float] = field(default_factory=dict)  # of fits that several machines decide on
@@ -290,7 +299,7 @@ class Experiment:
             clone(group[0].estimator),
             self._own_grid(group[0]),
             cv=self.splits,
-            scoring={c.decision or "rate": RateScorer(c.decision) for c in group},
+            scoring={c.decision or "rate": self.measure.scorer(c.decision) for c in group},
             refit=False,
             n_jobs=self.n_jobs,
         )
@@ -358,7 +367,7 @@ class Experiment:
         predicted, seconds = shortest(partial(estimator.predict, X))
         self.predicted[name] = np.ravel(predicted)
         return {
-            "rate": rate(predicted, y),
+            "rate": self.measure.of(predicted, y),
             "test_seconds": seconds,
             "confusion": self._confusion(y, predicted),
         }
@@ -370,7 +379,7 @@ class Experiment:
             with _timed(done):
                 fitted = clone(estimator).fit(self.X[train], self.y[train])
                 predicted, duration = shortest(partial(fitted.predict, self.X[held]))
-            rates.append(rate(predicted, self.y[held]))
+            rates.append(self.measure.of(predicted, self.y[held]))
             seconds += duration
             confusion += np.array(self._confusion(self.y[held], predicted))
         return {

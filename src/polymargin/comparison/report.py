@@ -138,12 +138,21 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def meaning_of_rate(comparison: Comparison) -> str:
     """Say what the rates are, and what they are not."""
+    meaning = _meaning_of_costs(comparison)
     if comparison.data["n_test"] is not None:
-        return "Rates are those on the test set, which had no part in choosing parameters."
+        return meaning + "Rates are those on the test set, which had no part in choosing parameters."
     return (
-        "Rates are means over the folds that also chose the parameters, as in the paper: they flatter all machines "
-        "alike, and are no estimate for new data."
+        f"{meaning}Rates are means over the folds that also chose the parameters, as in the paper: they flatter all "
+        "machines alike, and are no estimate for new data."
     )
+
+
+def _meaning_of_costs(comparison: Comparison) -> str:
+    scoring = comparison.settings.get("scoring")
+    if scoring is None:
+        return ""
+    largest = max(map(max, scoring["costs"]))
+    return f"The rate is 1 - mean cost / {largest:g}: the share of the largest cost that is saved. "
 
 
 def python_call(comparison: Comparison) -> str:
@@ -160,7 +169,11 @@ def python_call(comparison: Comparison) -> str:
         del arguments["holdout"]
     load = f"{settings['load']}\n" if settings["load"] else ""
     listed = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
-    return f"from polymargin import compare\n\n{load}comparison = compare(\n    X, y{test},\n{listed})\n"
+    imports = "from polymargin import compare\n"
+    if settings.get("scoring") is not None:
+        imports += "from polymargin.costs import make_cost_scorer\n"
+        listed += f"    scoring=make_cost_scorer({settings['scoring']['costs']!r}),\n"
+    return f"{imports}\n{load}comparison = compare(\n    X, y{test},\n{listed})\n"
 
 
 # The reports.

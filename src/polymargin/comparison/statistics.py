@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 WILCOXON = "Wilcoxon signed-rank"
 MCNEMAR = "McNemar"
+SIGN_FLIPS = "sign-flip"
 _FEW = 13  # 2^13 choices of signs are enumerated in no time
 
 
@@ -106,6 +107,23 @@ def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
     return float(binomtest(only_first, only_first + only_second).pvalue)
 
 
+def sign_flips(first: ArrayLike, second: ArrayLike) -> float:
+    r"""Return the two-sided p-value of the test of paired values that flips the signs of their differences.
+
+    If the machines are equally good, each difference d could as well be -d. The sum of all, of which the signs are
+    drawn, has the mean 0 and the variance :math:`\sum d^2`; that of few is enumerated, that of many normal.
+    """
+    from scipy.stats import norm, permutation_test
+
+    differences = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    differences = differences[differences != 0]
+    if len(differences) < 2:  # one difference has either sign equally often
+        return 1.0
+    if len(differences) > _FEW:
+        return float(2.0 * norm.sf(abs(differences.sum()) / math.sqrt(float(differences @ differences))))
+    return float(permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf).pvalue)
+
+
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     """Return p-values corrected for their number by Holm's step-down method.
 
@@ -121,14 +139,15 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
 def all_pairs(
     rates: Mapping[str, float],
     fold_rates: Mapping[str, Sequence[float]],
-    right: Mapping[str, NDArray[np.bool_]] | None,
+    each: Mapping[str, NDArray[Any]] | None,
     level: float,
 ) -> Significance:
-    """Test all pairs: on which test examples each is ``right`` if given, otherwise on the rates of the folds."""
+    """Test all pairs: on what ``each`` test example adds to a rate if given, otherwise on the rates of the folds."""
     pairs = list(combinations(rates, 2))
-    if right is not None:
-        p_values = [mcnemar(right[a], right[b]) for a, b in pairs]
-        name, count = MCNEMAR, len(next(iter(right.values()), ()))
+    if each is not None:
+        values = next(iter(each.values()), np.zeros(0, dtype=bool))
+        test, name = (mcnemar, MCNEMAR) if values.dtype == bool else (sign_flips, SIGN_FLIPS)
+        p_values, count = [test(each[a], each[b]) for a, b in pairs], len(values)
     else:
         p_values = [signed_rank(fold_rates[a], fold_rates[b]) for a, b in pairs]
         name, count = WILCOXON, len(next(iter(fold_rates.values()), ()))
@@ -145,7 +164,7 @@ def verdict(significance: Significance) -> list[str]:
     total, found = len(significance.pairs), significance.significant()
     if total == 0:
         return ["There is nothing to compare: fewer than two machines were measured."]
-    unit = "test examples" if significance.test == MCNEMAR else "folds"
+    unit = "folds" if significance.test == WILCOXON else "test examples"
     method = f"{significance.test} test on {significance.count} {unit}"
     if total > 1:
         method += f", Holm's correction for {total} pairs"

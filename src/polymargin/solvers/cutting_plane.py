@@ -6,8 +6,8 @@ the weights W (features x classes), is
 .. math:: \min_W \tfrac12 \|W\|^2 + R(W), \qquad R(W) = \sum_i C_i \, \ell_i(x_i' W),
 
 with a convex loss that is a sum of some of the hinges :math:`M - (s_{y_i} - s_m)`, those that are *active* at the
-scores s; M may be another one for each class of the example and each wrong one, then :math:`b_t` has it within the sum. It is a maximum of linear functions, and so is R. Let :math:`P_t` be the set of pairs (i, m) whose hinges are
-active at the t-th point, and
+scores s. It is a maximum of linear functions, and so is R. Let :math:`P_t` be the set of pairs (i, m) whose hinges are
+active at the t-th point, and (with M in the sum where it is another one for each pair of classes)
 
 .. math:: b_t = M \sum_{(i, m) \in P_t} C_i, \qquad V_t = X' B_t, \qquad
     B_t = \sum_{(i, m) \in P_t} C_i \, e_i (e_{y_i} - e_m)'.
