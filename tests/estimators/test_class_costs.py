@@ -300,6 +300,13 @@ def test_costs_need_margins_of_the_wrong_classes():
     assert "costs" not in MaximumMarginRegressionSVC().get_params()
 
 
+def test_costs_need_plain_hinges():
+    X, y = random_classes(3, n=30, seed=1)
+    for machine in (WestonWatkinsSVC(), CrammerSingerSVC(), JointSVC()):
+        with pytest.raises(ValueError, match="need loss='hinge'"):
+            machine.set_params(loss="squared_hinge", costs=ordinal_costs(3)).fit(X, y)
+
+
 def test_a_hard_margin_of_zero_has_no_scale():
     X, y = separable(n=24)
     costs = some_costs(int(y.max()) + 1)
