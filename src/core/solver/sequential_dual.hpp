@@ -55,8 +55,9 @@ struct SequentialSettings {
     double coupling_to_grow = 1.2, coupling_to_shrink = 1.5;
     /// Full loops that may pass without the guess of the gap being halved: rounding in the weights may fool it.
     int max_idle = 30;
-    /// Weights are added to their mean after so many parts of a loop, but not so often that it is more than this share
-    /// of the multiplications.
+    /// Whether the mean of the weights is kept. They are added to it after so many parts of a loop, but not so often
+    /// that it is more than this share of the multiplications.
+    bool mean = false;
     double means_in_loop = 16.0, mean_share = 0.02;
 };
 
@@ -120,8 +121,9 @@ class SequentialDual {
     void count(Index visits) { visits_ += visits; }
     [[nodiscard]] std::span<const double> sums() const { return sums_; }
     [[nodiscard]] std::span<const double> bias() const { return bias_; }
-    /// The mean of the weights and of the bias in the last half of the visits, or more of them: long before the end a
-    /// better point of the primal than the weights of the coefficients, which follow the last examples seen.
+    /// The mean, if it is kept, of the weights and of the bias in the last half of the visits, or more of them: long
+    /// before the end a better point of the primal than the weights of the coefficients, which follow the last examples
+    /// seen.
     [[nodiscard]] PrimalPoint mean_point() const;
     /// The guesses of the last full loop.
     [[nodiscard]] double guessed_gap() const { return guessed_gap_; }

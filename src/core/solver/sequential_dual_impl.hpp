@@ -195,6 +195,7 @@ bool SequentialDual<Loss, Real>::full_loop() {
 
 template <RowLoss Loss, class Real>
 void SequentialDual<Loss, Real>::note_mean() {
+    if (!settings_.mean) return;
     const auto n = static_cast<double>(point_.rows.size());
     const auto size = static_cast<double>(point_.rows.features() * weights_.width());
     const double visits = std::max(n / settings_.means_in_loop, size / (settings_.mean_share * std::max(1.0, work_)));

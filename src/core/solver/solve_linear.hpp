@@ -57,8 +57,8 @@ class LinearSolver {
     LinearSolution run() {
         LinearSolution solution = run_to_the_end();
         // Whoever is out of time gets a better point of the primal than the weights of coefficients left half done.
-        if constexpr (!kScoresSumToZero<Loss>) {
-            if (solution.status != Status::converged && solver_ && tools_.control.out_of_time()) take_mean(solution);
+        if (solution.status != Status::converged && solver_ && keeps_mean() && tools_.control.out_of_time()) {
+            take_mean(solution);
         }
         return solution;
     }
@@ -82,6 +82,10 @@ class LinearSolver {
         return run_sequential();
     }
 
+    /// Where Newton steps follow: weights are a point of their own there.
+    [[nodiscard]] bool keeps_mean() const {
+        return newton_suits<Loss>(task_.settings, rows_, task_.problem.classes, task_.tuning.newton);
+    }
     /// Of the weights in the last loops, if it is better.
     void take_mean(LinearSolution& solution) {
         const PrimalPoint mean = sequential().mean_point();
@@ -96,7 +100,9 @@ class LinearSolver {
     SequentialDual<Loss, Real>& sequential() {
         const LinearData& problem = task_.problem;
         if (!solver_) {
-            solver_.emplace(task_.loss, problem.labels, problem.cost_bounds, problem.classes, rows_, task_.settings,
+            SequentialSettings settings = task_.settings;
+            settings.mean = keeps_mean();
+            solver_.emplace(task_.loss, problem.labels, problem.cost_bounds, problem.classes, rows_, settings,
                             tools_.control, tools_.workers.pool);
         }
         return *solver_;

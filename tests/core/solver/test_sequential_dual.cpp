@@ -164,6 +164,7 @@ TEST(the_mean_of_the_weights_is_better_than_the_last_ones) {
         SequentialSettings settings;
         settings.max_visits = 3 * problem.size();
         settings.shrinking = false;
+        settings.mean = true;
         Setup<std::decay_t<decltype(loss)>, double> setup(loss, problem, settings);
         setup.solver.set_bias(1.0, {});
         CHECK(setup.solver.run(1e-9) == Status::max_iterations);
