@@ -5,13 +5,15 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "solver/accumulate.hpp"
 #include "solver/binary_task_closing_impl.hpp"
+#include "solver/binary_task_rows_impl.hpp"
+#include "solver/binary_task_stages_impl.hpp"
 #include "solver/binary_task_start_impl.hpp"
 #include "solver/polish.hpp"
 #include "solver/smallest.hpp"
 
 namespace polymargin {
+
 template <class Real>
 BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const Range> segments,
                              std::span<const double> cost_bounds, const CostPath* path, const BinarySettings& settings,
@@ -40,89 +42,6 @@ BinaryTask<Real>::BinaryTask(const BinaryProblem& problem, std::span<const Range
 }
 
 template <class Real>
-void BinaryTask<Real>::begin_anew() {
-    state_.beta.assign(problem_.size(), 0.0);
-    state_.f.resize(problem_.size());
-    for (const Run& run : runs_) std::fill_n(state_.f.begin() + run.local, run.size, -run.sign);
-    fresh_ = true;
-}
-
-/// Go on with other costs. Of squared hinges they are a ridge, which the gradient follows, and no bounds.
-template <class Real>
-void BinaryTask<Real>::set_costs(std::span<const double> costs) {
-    costs_ = cost_bounds_ = costs;
-    if (!problem_.squared) return;
-    limits_.resize(costs.size());
-    ridge_.resize(problem_.size(), 0.0);
-    for (const Run& run : runs_) {
-        for (Index i = 0; i < run.size; ++i) {
-            const Index t = run.local + i;
-            const double cost = costs[run.global + i], before = std::exchange(ridge_[t], squared_ridge(cost));
-            limits_[run.global + i] = squared_limit(cost);
-            if (!(cost > 0.0)) continue;
-            state_.f[t] += (ridge_[t] - before) * state_.beta[t];
-        }
-    }
-    cost_bounds_ = limits_;
-}
-
-template <class Real>
-void BinaryTask<Real>::begin_stage(std::span<const double> cost_bounds) {
-    set_costs(cost_bounds);
-    past_iterations_ += std::exchange(iterations_, 0);
-    iteration_limit_ = settings_.max_iterations;
-    tolerance_ = settings_.tolerance;
-    violation_ = std::numeric_limits<double>::infinity();
-    refining_ = closing_ = false;
-}
-
-/// Go on to the next cost; false if there is none.
-template <class Real>
-bool BinaryTask<Real>::raise_costs() {
-    if (path_ == nullptr || cost_ + 1 == std::ssize(path_->cost_bounds)) return false;
-    const std::span<const double> cost_bounds(path_->cost_bounds[++cost_]);
-    if (problem_.squared) set_costs(cost_bounds);
-    scale_to(problem_.squared ? cost_bounds_ : cost_bounds, path_->growth[cost_]);
-    begin_stage(cost_bounds);
-    return true;
-}
-
-/// Take the best multiple of the point that is feasible for bounds that are `growth` times as high: with `b'y` and
-/// `b'Kb` known, the dual along the ray is a parabola, and the gradient is as easily scaled as the point.
-template <class Real>
-void BinaryTask<Real>::scale_to(std::span<const double> cost_bounds, double growth) {
-    double linear = 0.0, square = 0.0;
-    for (const Run& run : runs_) {
-        for (Index i = 0; i < run.size; ++i) {
-            const double b = state_.beta[run.local + i];
-            linear += run.sign * b;
-            square += b * (state_.f[run.local + i] + run.sign);
-        }
-    }
-    if (!(square > 0.0)) return;
-    const double scale = std::clamp(linear / square, 1.0, growth);
-    for (const Run& run : runs_) {
-        for (Index i = 0; i < run.size; ++i) {
-            double &b = state_.beta[run.local + i], &f = state_.f[run.local + i];
-            const double bound = cost_bounds[run.global + i], size = std::abs(b);
-            const bool at_bound = size >= cost_bounds_[run.global + i];
-            // Who was at the bound stays there to the last bit.
-            b = std::copysign(at_bound && scale == growth ? bound : std::min(scale * size, bound), b);
-            f = scale * (f + run.sign) - run.sign;
-        }
-    }
-}
-
-template <class Real>
-void BinaryTask<Real>::close_tables(GramStore<Real>& store) {
-    for (std::size_t a = 0; a < tables_.size(); ++a) {
-        for (std::size_t b = 0; b < tables_.size(); ++b) {
-            if (a != b) store.close(*tables_[a][b]);
-        }
-    }
-}
-
-template <class Real>
 void BinaryTask<Real>::start_from(const BinaryStart& start) {
     for (std::size_t i = 0; i < start.support.size(); ++i)
         pending_.emplace_back(local_of(start.support[i]), start.beta[i]);
@@ -147,15 +66,6 @@ void BinaryTask<Real>::stop(Status reason) {
     finished_ = true;
 }
 
-/// The costs that are left have the solution of the last one, which is feasible for them.
-template <class Real>
-void BinaryTask<Real>::keep_for_all_costs(Status status) {
-    while (path_ != nullptr && cost_ + 1 < std::ssize(path_->cost_bounds)) {
-        begin_stage(path_->cost_bounds[++cost_]);
-        keep_solution(status);
-    }
-}
-
 /// End the stage. An answer good enough counts as converged, even if it was to become better still.
 template <class Real>
 void BinaryTask<Real>::end_stage(Status reason) {
@@ -175,72 +85,6 @@ void BinaryTask<Real>::end_stage(Status reason) {
     }
     if (status == Status::unbounded) keep_for_all_costs(status);
     finished_ = status == Status::unbounded || !(raise_costs() || hold_out_next_fold());
-}
-
-template <class Real>
-void BinaryTask<Real>::keep_solution(Status status) {
-    BinaryResult& result = results_.emplace_back();
-    result.status = status;
-    result.iterations = iterations_;
-    result.violation = violation(runs_, state_, cost_bounds_).size();
-    result.intercept = intercept(runs_, state_, cost_bounds_);
-    result.objectives = worth(result.intercept);
-    const auto used = std::ranges::count_if(state_.beta, [](double b) { return b != 0.0; });
-    result.support.reserve(used);
-    result.beta.reserve(used);
-    for (const Run& run : runs_) {
-        for (Index i = 0; i < run.size; ++i) {
-            const double b = state_.beta[run.local + i];
-            if (b != 0.0) {
-                result.support.push_back(run.global + i);
-                result.beta.push_back(b);
-            }
-            if (settings_.folds != nullptr) {
-                result.held_out.push_back(plain_gradient(run.local + i) + run.sign + result.intercept);
-            }
-        }
-    }
-}
-
-/// Report a fold as unsolved, unless something else is.
-template <class Real>
-void BinaryTask<Real>::note_unsolved(Status status) {
-    BinaryResult& result = results_.back();
-    if (result.status != Status::converged) return;
-    result.status = status;
-    result.violation = violation_;
-}
-
-template <class Real>
-void BinaryTask<Real>::keep_held_out(Status status) {
-    if (status != Status::converged) note_unsolved(status);
-    const double offset = intercept(runs_, state_, cost_bounds_);
-    for (const Run& run : runs_) {
-        for (Index i = 0; i < run.size; ++i) {
-            if (settings_.folds->of[run.global + i] != fold_) continue;
-            results_.back().held_out[run.local + i] = plain_gradient(run.local + i) + run.sign + offset;
-        }
-    }
-}
-
-/// Begin the stage of the next fold that has examples of this problem; false if there is none. It starts from zero:
-/// the kernel rows are there and the working set has the examples that matter, and with them that takes no more time
-/// than to start from the solution and repair it.
-template <class Real>
-bool BinaryTask<Real>::hold_out_next_fold() {
-    if (settings_.folds == nullptr) return false;
-    const auto& [of, cost_bounds] = *settings_.folds;
-    const auto has_examples = [&](Index fold) {
-        return std::ranges::any_of(segments_, [&](Range s) {
-            return std::find(of.begin() + s.begin, of.begin() + s.end, fold) != of.begin() + s.end;
-        });
-    };
-    do {
-        if (++fold_ == std::ssize(cost_bounds)) return false;
-    } while (!has_examples(fold_));
-    begin_anew();
-    begin_stage(cost_bounds[fold_]);
-    return true;
 }
 
 template <class Real>
@@ -383,153 +227,6 @@ bool BinaryTask<Real>::inseparable() const {
     }
     return sum > 0.0 && margin <= 0.0 &&
            square <= settings_.smallest_margin * settings_.smallest_margin * largest * sum * sum;
-}
-
-template <class Real>
-void BinaryTask<Real>::request_rows(
-    const std::function<void(const Table<Real>&, std::span<const Index>)>& request) const {
-    std::vector<Index> rows;
-    const auto request_of_each = [&](auto&& each) {
-        for (std::size_t a = 0; a < tables_.size(); ++a) {
-            rows.clear();
-            each([&](Index t) {
-                if (segment_of(t) == a) rows.push_back(global_of(t));
-            });
-            for (const auto& table : tables_[a]) request(table, rows);
-        }
-    };
-    if (!pending_.empty()) {
-        request_of_each([&](auto&& take) {
-            for (std::size_t i = 0; i < pending_batch(); ++i) take(pending_[pending_.size() - 1 - i].first);
-        });
-    } else {
-        request_of_each([&](auto&& take) {
-            for (const Index t : working_.members()) take(t);
-        });
-    }
-}
-
-template <class Real>
-bool BinaryTask<Real>::has_rows() const {
-    if (!pending_.empty()) return false;
-    return std::ranges::all_of(working_.added(), [this](Index s) {
-        const Index t = working_.members()[s];
-        const auto& tables = tables_[segment_of(t)];
-        const Index g = global_of(t);
-        return std::all_of(tables.begin(), tables.end(), [g](const auto& table) { return table->row(g) != nullptr; });
-    });
-}
-
-/// Bring the dense block up to date: the kernel of the variables that came in, the state of all.
-template <class Real>
-void BinaryTask<Real>::load_block() {
-    const Index q = working_.size();
-    const auto added = working_.added();
-    columns_.resize(q);
-    for (const Index s : added) {
-        const Index t = working_.members()[s];
-        const std::size_t segment = segment_of(t);
-        columns_[s] = {segment, t - offsets_[segment]};
-    }
-    if (has_all()) {
-        if (!added.empty()) {
-            block_.resize_empty(q, working_.capacity(), [this](Index t) { return fetch_row(t); });
-            load_diagonal();
-        }
-        for (const Run& run : runs_) {
-            for (Index t = run.local; t < run.local + run.size; ++t) load_variable(t, t, run);
-        }
-        return load_ridge();
-    }
-    block_.resize(q, working_.capacity());
-    for (Index s = 0; s < q; ++s) load_variable(s, working_.members()[s], run_of(working_.members()[s]));
-    // The kernel is symmetric: the rows of the newcomers give their columns too. A group at a time, because the columns
-    // of neighbouring slots share cache lines.
-    constexpr std::size_t group = 16;
-    for (std::size_t start = 0; start < added.size(); start += group) {
-        load_columns(added.subspan(start, std::min(group, added.size() - start)));
-    }
-    load_ridge();
-}
-
-/// The ridge of all variables, which may be another one than last time, beside the rows.
-template <class Real>
-void BinaryTask<Real>::load_ridge() {
-    block_.ridge.clear();
-    if (!problem_.squared) return;
-    for (Index s = 0; s < working_.size(); ++s) {
-        const auto [segment, place] = columns_[s];
-        const Index t = working_.members()[s];
-        block_.ridge.push_back(ridge_[t]);
-        block_.diagonal.data()[s] =
-            static_cast<Real>(tables_[segment][segment]->row(global_of(t))[place] + block_.ridge.back());
-    }
-}
-
-template <class Real>
-void BinaryTask<Real>::load_variable(Index slot, Index local, const Run& run) {
-    const double bound = cost_bounds_[run.global + local - run.local];
-    block_.beta.data()[slot] = state_.beta[local];
-    block_.f.data()[slot] = static_cast<Real>(state_.f[local]);
-    block_.lower.data()[slot] = run.sign > 0 ? 0.0 : -bound;
-    block_.upper.data()[slot] = run.sign > 0 ? bound : 0.0;
-}
-
-/// All examples are in the block, in their order: a row is that of the tables, where it is in one piece or copied
-/// together when a step asks for it.
-template <class Real>
-const Real* BinaryTask<Real>::fetch_row(Index t) {
-    const auto& tables = tables_[columns_[t].segment];
-    const Index g = global_of(t);
-    if (tables.size() == 1 && tables.front()->filled_up()) return tables.front()->row(g);
-    if (!block_.kernel) block_.kernel = Buffer<Real>(working_.capacity() * block_.stride);
-    Real* row = block_.own_row(t);
-    for (std::size_t b = 0; b < offsets_.size(); ++b) {
-        std::copy_n(tables[b]->row(g), segments_[b].size(), row + offsets_[b]);
-    }
-    std::fill(row + block_.size, row + block_.width, Real(0));
-    return row;
-}
-
-template <class Real>
-void BinaryTask<Real>::load_diagonal() {
-    for (Index t = 0; t < problem_.size(); ++t) {
-        const auto [segment, place] = columns_[t];
-        block_.diagonal.data()[t] = tables_[segment][segment]->row(global_of(t))[place];
-    }
-}
-
-template <class Real>
-void BinaryTask<Real>::load_columns(std::span<const Index> slots) {
-    const auto members = working_.members();
-    const Index q = working_.size();
-    std::vector<const Real*> values(offsets_.size());
-    for (const Index s : slots) {
-        const auto& tables = tables_[columns_[s].segment];
-        const Index g = global_of(members[s]);
-        for (std::size_t b = 0; b < values.size(); ++b) values[b] = tables[b]->row(g);
-        Real* row = block_.kernel.data() + s * block_.stride;
-        for (Index u = 0; u < q; ++u) row[u] = values[columns_[u].segment][columns_[u].place];
-        block_.diagonal.data()[s] = row[s];
-    }
-    for (Index u = 0; u < q; ++u) {
-        Real* row = block_.kernel.data() + u * block_.stride;
-        for (const Index s : slots) row[s] = block_.kernel.data()[s * block_.stride + u];
-    }
-}
-
-template <class Real>
-void BinaryTask<Real>::add_to_gradient(std::span<const Index> locals, std::span<const double> change) {
-    std::vector<const Real*> rows(locals.size());
-    for (std::size_t b = 0; b < offsets_.size(); ++b) {
-        for (std::size_t i = 0; i < locals.size(); ++i) {
-            rows[i] = tables_[segment_of(locals[i])][b]->row(global_of(locals[i]));
-        }
-        accumulate<Real>(rows, change, state_.f.data() + offsets_[b], segments_[b].size());
-    }
-    for (std::size_t i = 0; i < locals.size() && problem_.squared; ++i) {
-        state_.f[locals[i]] += ridge_[locals[i]] * change[i];
-    }
 }
 
 template <class Real>
