@@ -147,10 +147,12 @@ class ExampleBlock {
     template <MulticlassLoss Loss>
     Index solve_by_both(const Loss& loss, double tolerance, Index limit, const Blas* blas, const Control* control,
                         double last_work) {
-        Index steps = 0, steps_to_jump = settings_.steps_before_jump * size_;
+        // Where nothing bounds a jump, those who call have to look in between whether there is an end at all.
+        const Index first = settings_.steps_before_jump * size_, stretch = unbounded() ? first : size_;
+        Index steps = 0;
         const auto ended = [&] { return (control != nullptr && control->stop_requested()) || work_ >= last_work; };
         while (true) {
-            const Index most = std::min(limit - steps, size_);
+            const Index most = std::min(limit - steps, stretch);
             const Point before = point();
             const double work_before = work_;
             const Index taken = take_steps(loss, tolerance, most);
@@ -160,7 +162,7 @@ class ExampleBlock {
             const Effort latest = effort_since(before, work_before);
             stepping_ += latest;
             if (ended()) return steps;
-            if (steps < steps_to_jump) continue;
+            if (steps < first) continue;
             const double jumped = jumping_.work;
             while (blas != nullptr && !ended()) {
                 const Face face = face_to_solve(loss, steps > settings_.slow_steps * size_);
@@ -173,9 +175,6 @@ class ExampleBlock {
             }
             if (jumping_.work > jumped) beside_ += latest;
             if (ended()) return steps;
-            // The longer it takes, the less is to be expected of steps. Where nothing bounds a jump, those who call
-            // have to look in between whether there is an end at all.
-            if (unbounded()) steps_to_jump = steps + settings_.steps_before_jump * size_;
         }
     }
 
