@@ -278,8 +278,8 @@ def test_unfitted_and_damaged_machines_are_not_saved(Machine, tmp_path):
 
 def test_an_attribute_that_is_not_declared_is_not_lost_in_silence(tmp_path):
     machine = OneVsOneSVC().fit(*iris())
-    machine.temperature_ = 1.0
-    with pytest.raises(TypeError, match="temperature_"):
+    machine.humidity_ = 1.0
+    with pytest.raises(TypeError, match="humidity_"):
         save_model(machine, tmp_path / "machine")
 
 
