@@ -14,6 +14,7 @@ from scipy import sparse
 
 from polymargin import (
     CrammerSingerSVC,
+    GenSVC,
     LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
@@ -33,6 +34,7 @@ MACHINES = [
     UncertaintySVC,
     OutputCodeSVC,
     SoftmaxSVC,
+    GenSVC,
     LinearProgramSVC,
 ]
 TOGETHER = [WestonWatkinsSVC, CrammerSingerSVC, LeeLinWahbaSVC, TotalMaximumSVC]

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from polymargin import (
     CrammerSingerSVC,
+    GenSVC,
     LeeLinWahbaSVC,
     LinearProgramSVC,
     OneVsOneSVC,
@@ -114,6 +115,7 @@ def test_a_failing_callback_leaves_the_machine_as_it_was(Machine):
 
 ROUNDS = [
     SoftmaxSVC(),
+    GenSVC(),
     SoftmaxSVC(kernel="linear", strategy="one-vs-rest"),
     LinearProgramSVC(),
     UncertaintySVC(min_distance=np.inf),
@@ -147,7 +149,7 @@ def test_fits_without_rounds_have_the_score_at_their_end(Machine):
     assert [row["accuracy"] for row in monitor.get_logs().data] == [machine.score(X[:300], y[:300])]
 
 
-@pytest.mark.parametrize("machine", [SoftmaxSVC(), LinearProgramSVC(C=100.0, tol=1e-9)], ids=repr)
+@pytest.mark.parametrize("machine", [SoftmaxSVC(), GenSVC(), LinearProgramSVC(C=100.0, tol=1e-9)], ids=repr)
 def test_a_callback_can_stop_after_a_round(machine):
     X, y = load_digits(return_X_y=True)
     stopped = clone(machine).set_callbacks(Recorder(stop_after=2))

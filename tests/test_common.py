@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_param_validation, parametrize_w
 from polymargin import (
     AbsoluteMaximumSVC,
     CrammerSingerSVC,
+    GenSVC,
     JointSVC,
     LeeLinWahbaSVC,
     LinearProgramSVC,
@@ -73,6 +74,8 @@ ESTIMATORS = [
     SoftmaxSVC(),
     SoftmaxSVC(aggregation=np.inf, basis="cholesky", bias="regularized"),
     SoftmaxSVC(strategy="one-vs-rest", basis="subset", rank=50),
+    GenSVC(),
+    GenSVC(p=1.5, kappa=0.5, basis="cholesky", bias="regularized"),
     KernelPCAFeatures(),
     SubsetFeatures(rank=10),
     CholeskyFeatures(rank=10),

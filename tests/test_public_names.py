@@ -64,6 +64,7 @@ OWN = {
         "strategy": "joint",
         "bias": "free",
     },
+    "GenSVC": {"p": 1.0, "kappa": 0.0, "basis": "kpca", "rank": None, "bias": "free"},
     "OutputCodeSVC": {"code": "one-vs-one", "code_size": None, "decoding": "hamming", "calibration": None},
     "UncertaintySVC": {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30, "answers": "signs"},
 }
@@ -77,6 +78,7 @@ OWN_ATTRIBUTES = {
     "OutputCodeSVC": {"code_book_"},
     "LinearProgramSVC": {"active_", "multipliers_"},
     "SoftmaxSVC": {"gradient_norm_"},
+    "GenSVC": {"gradient_norm_"},
 }
 COMMANDS = ("check", "compare", "easy", "export", "info", "predict", "scale", "train", "tune")
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from polymargin.estimators import (
         AbsoluteMaximumSVC,
         CrammerSingerSVC,
+        GenSVC,
         JointSVC,
         LeeLinWahbaSVC,
         LinearProgramSVC,
@@ -37,6 +38,7 @@ __getattr__, __dir__ = loaded_when_asked(
         "Certificate": "polymargin.certificate",
         "Comparison": "polymargin.comparison",
         "CrammerSingerSVC": "polymargin.estimators",
+        "GenSVC": "polymargin.estimators",
         "JointSVC": "polymargin.estimators",
         "LeeLinWahbaSVC": "polymargin.estimators",
         "LinearProgramSVC": "polymargin.estimators",
@@ -65,6 +67,7 @@ __all__ = [
     "Certificate",
     "Comparison",
     "CrammerSingerSVC",
+    "GenSVC",
     "JointSVC",
     "LeeLinWahbaSVC",
     "LinearProgramSVC",

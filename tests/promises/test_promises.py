@@ -315,7 +315,7 @@ def test_every_fit_reports_primal_dual_and_gap_and_a_warning_quotes_them():
 @every_machine
 def test_a_long_fit_can_be_limited_and_watched(Machine, capfd):
     """Peers: dots on standard output. Ctrl-C is above, callbacks are in tests/test_callbacks.py."""
-    X, y = overlapping(n=2000 if Machine not in (SoftmaxSVC, polymargin.LinearProgramSVC) else 300)
+    X, y = overlapping(n=2000 if Machine not in (SoftmaxSVC, polymargin.GenSVC, polymargin.LinearProgramSVC) else 300)
     began = time.perf_counter()
     machine = Machine(C=1e5, tol=1e-10, time_limit=0.5, verbose=1)
     outcome(machine.fit, X, y)

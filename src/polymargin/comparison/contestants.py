@@ -22,6 +22,7 @@ NAMES = {
     "UncertaintySVC": "uncertainty",
     "LinearProgramSVC": "linear-program",
     "SoftmaxSVC": "softmax",
+    "GenSVC": "GenSVM",
     "OutputCodeSVC": "output-codes",
     "JointSVC": "joint",
     "LeeLinWahbaSVC": "Lee-Lin-Wahba",
@@ -40,9 +41,9 @@ GROUPS = {
     "classic": (*HSU_LIN, "ADAG", "coupling", "uncertainty", "linear-program"),
     "family": ("Weston-Watkins", "Crammer-Singer", *ABSOLUTE),  # the joint machines of Dogan, Glasmachers & Igel
     "codes": ("output-codes", *CODES.values()),
-    "smooth": ("softmax",),
+    "smooth": ("softmax", "GenSVM"),
 }
-NOT_IN_ALL = (*ABSOLUTE, *GROUPS["codes"], "joint")  # variants of others, or others by their parameters
+NOT_IN_ALL = (*ABSOLUTE, *GROUPS["codes"], "GenSVM", "joint")  # variants of others, or others by their parameters
 SAME_FIT = ("votes", "dag", "adag")  # decisions that one fitted machine can take
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         TotalSumSVC,
     )
     from polymargin.estimators.crammer_singer import CrammerSingerSVC
+    from polymargin.estimators.gensvc import GenSVC
     from polymargin.estimators.joint import JointSVC
     from polymargin.estimators.linear_program import LinearProgramSVC
     from polymargin.estimators.one_vs_one import OneVsOneSVC
@@ -35,6 +36,7 @@ __getattr__, __dir__ = loaded_from(
             "TotalSumSVC",
         ),
         "crammer_singer": ("CrammerSingerSVC",),
+        "gensvc": ("GenSVC",),
         "joint": ("JointSVC",),
         "linear_program": ("LinearProgramSVC",),
         "one_vs_one": ("OneVsOneSVC",),
@@ -49,6 +51,7 @@ __getattr__, __dir__ = loaded_from(
 __all__ = [
     "AbsoluteMaximumSVC",
     "CrammerSingerSVC",
+    "GenSVC",
     "JointSVC",
     "LeeLinWahbaSVC",
     "LinearProgramSVC",

@@ -168,7 +168,12 @@ class SoftmaxSVC(MulticlassSVC):
     def formulation(self) -> formulations.PrimalSoftmax:
         """What is optimised, as the parameters say."""
         return formulations.PrimalSoftmax(
-            self.aggregation, self.basis, self.rank, self.class_kernel, self.strategy, self.bias
+            aggregation=self.aggregation,
+            basis=self.basis,
+            rank=self.rank,
+            class_kernel=self.class_kernel,
+            strategy=self.strategy,
+            bias=self.bias,
         )
 
     @property

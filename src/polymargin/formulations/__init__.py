@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from polymargin.formulations.one_vs_rest import OneVsRest
     from polymargin.formulations.output_code import OutputCode
     from polymargin.formulations.pairs import Pairs
+    from polymargin.formulations.primal_simplex import PrimalSimplex
     from polymargin.formulations.primal_softmax import PrimalOutcome, PrimalSoftmax
     from polymargin.formulations.training import TrainingSet, checked_weights, label_training_set, training_set
 
@@ -47,6 +48,7 @@ __getattr__, __dir__ = loaded_from(
         "one_vs_rest": ("OneVsRest",),
         "output_code": ("OutputCode",),
         "pairs": ("Pairs",),
+        "primal_simplex": ("PrimalSimplex",),
         "primal_softmax": (
             "PrimalOutcome",
             "PrimalSoftmax",
@@ -77,6 +79,7 @@ __all__ = [
     "Pairs",
     "PairsSolution",
     "PrimalOutcome",
+    "PrimalSimplex",
     "PrimalSoftmax",
     "RunOptions",
     "Solution",

@@ -1,11 +1,12 @@
-"""Zien, De Bona and Ong's problem, in the primal."""
+"""Smooth losses of the scores of all classes in the primal, Zien, De Bona and Ong's among them."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +31,7 @@ from polymargin.solvers import (
     Objective,
     OneVsRestLoss,
     Polish,
+    PrimalLoss,
     SoftmaxLoss,
     class_factor,
     minimize,
@@ -58,32 +60,36 @@ class PrimalOutcome(Outcome):
     gradient_norm: float = declare("gradient_norm_", "number", report=True)
 
 
-@dataclass(frozen=True, eq=False)
-class PrimalSoftmax:
-    """A soft maximum of logistic losses, Zien et al. (1.1), on coordinates in a basis of the span of the examples.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrimalMachine(ABC):
+    """A smooth loss of class scores, on coordinates in a basis of the span of the examples.
 
     Parameters
     ----------
-    aggregation : float
-        From 0 (the sum of the losses) to inf (the largest).
     basis : {"kpca", "cholesky", "subset"}
         The features.
     rank : int or None
         At most so many of them.
-    class_kernel : array-like of shape (k, k) or None
-        A kernel of the classes, Zien et al. (1.2).
-    strategy : {"joint", "one-vs-rest"}
-        One problem, or one for each class.
     bias : {"free", "regularized"} or None
         Whether scores have an intercept, and whether it costs something.
     """
 
-    aggregation: float = 1.0
     basis: FeatureBasis = "kpca"
     rank: int | None = None
-    class_kernel: Any = None
-    strategy: Strategy = "joint"
     bias: Bias = "free"
+    why_soft: ClassVar[str] = "there is no hard margin in the primal"
+
+    @abstractmethod
+    def loss(self, n_classes: int) -> PrimalLoss:
+        """Return the loss of the scores of so many classes."""
+
+    @abstractmethod
+    def class_factor(self, n_classes: int) -> Floats:
+        """Return B, with which the weights V of the features make scores ``B V' z``."""
+
+    def is_joint(self, n_classes: int) -> bool:
+        """Whether there is one problem for all classes, of which only differences of scores count."""
+        return True
 
     def layout(self, n_classes: int) -> ClassLayout:
         """Return a score for each class."""
@@ -97,16 +103,12 @@ class PrimalSoftmax:
         """The solver stops on the gap."""
         return "gap"
 
-    def is_joint(self, n_classes: int) -> bool:
-        """Whether there is one problem for all classes; one class against the rest of one is both."""
-        return self.strategy == "joint" or n_classes == 2
-
     def solve(self, training: TrainingSet, kernel: Kernel, options: RunOptions) -> Solution:
         """Minimise by Newton's method."""
         if not np.isfinite(training.largest_cost_bound):
-            raise ValueError("C must be finite: the logistic loss is never zero, so there is no hard margin")
+            raise ValueError(f"C must be finite: {self.why_soft}")
         kernel.check_training(training.X)
-        factor = self._class_factor(training.n_classes)
+        factor = self.class_factor(training.n_classes)
         started, report = time.perf_counter(), options.progress
         with row_blocks(options.threads) as blocks:
             order = training.order
@@ -136,15 +138,6 @@ class PrimalSoftmax:
             start = self._start(objective, options.start, training)
             return solution(minimize(objective, start, limits, polish=_polish(training, kernel, options)))
 
-    def _class_factor(self, n_classes: int) -> Floats:
-        """Return a factor B of the kernel of the classes, BB'."""
-        if self.class_kernel is not None:
-            if self.strategy != "joint":
-                raise ValueError("class_kernel needs strategy='joint': binary problems know nothing of each other")
-            return class_factor(self.class_kernel, n_classes)
-        # A binary problem has scores +s and -s of one weight vector where the joint problem has two: half the norm.
-        return np.eye(n_classes) if self.is_joint(n_classes) else np.eye(n_classes) / np.sqrt(2.0)
-
     def _features(
         self, X: Matrix, kernel: Kernel, order: Ints, blocks: RowBlocks, options: RunOptions
     ) -> tuple[Basis | None, Any, int]:
@@ -170,7 +163,7 @@ class PrimalSoftmax:
         n = training.n_examples
         if self.bias == "regularized":
             Z = sp.csr_array(sp.hstack([Z, np.ones((n, 1))])) if sp.issparse(Z) else np.hstack([Z, np.ones((n, 1))])
-        loss = SoftmaxLoss(self.aggregation) if self.is_joint(training.n_classes) else OneVsRestLoss()
+        loss = self.loss(training.n_classes)
         return Objective(Z, training.labels, training.cost_bounds, loss, factor, self.bias == "free", blocks)
 
     def _start(self, objective: Objective, model: KernelModel | None, training: TrainingSet) -> Floats:
@@ -227,6 +220,43 @@ class PrimalSoftmax:
             outcome=PrimalOutcome(**vars(ended), gradient_norm=float(result.gradient_norm)),
             by_gap=options.stop != "violation",
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrimalSoftmax(PrimalMachine):
+    """A soft maximum of logistic losses, Zien et al. (1.1).
+
+    Parameters
+    ----------
+    aggregation : float
+        From 0 (the sum of the losses) to inf (the largest).
+    class_kernel : array-like of shape (k, k) or None
+        A kernel of the classes, Zien et al. (1.2).
+    strategy : {"joint", "one-vs-rest"}
+        One problem, or one for each class.
+    """
+
+    aggregation: float = 1.0
+    class_kernel: Any = None
+    strategy: Strategy = "joint"
+    why_soft: ClassVar[str] = "the logistic loss is never zero, so there is no hard margin"
+
+    def loss(self, n_classes: int) -> PrimalLoss:
+        """Return the loss of the scores of so many classes."""
+        return SoftmaxLoss(self.aggregation) if self.is_joint(n_classes) else OneVsRestLoss()
+
+    def is_joint(self, n_classes: int) -> bool:
+        """Whether there is one problem for all classes; one class against the rest of one is both."""
+        return self.strategy == "joint" or n_classes == 2
+
+    def class_factor(self, n_classes: int) -> Floats:
+        """Return a factor B of the kernel of the classes, BB'."""
+        if self.class_kernel is not None:
+            if self.strategy != "joint":
+                raise ValueError("class_kernel needs strategy='joint': binary problems know nothing of each other")
+            return class_factor(self.class_kernel, n_classes)
+        # A binary problem has scores +s and -s of one weight vector where the joint problem has two: half the norm.
+        return np.eye(n_classes) if self.is_joint(n_classes) else np.eye(n_classes) / np.sqrt(2.0)
 
 
 def _polish(training: TrainingSet, kernel: Kernel, options: RunOptions) -> Polish:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         solve_cutting_plane,
     )
     from polymargin.solvers.hinges import Differences, SignedScores
+    from polymargin.solvers.huber_loss import HuberNormLoss, simplex
     from polymargin.solvers.interior_point import MATRICES_NEEDED
     from polymargin.solvers.linear_interior_point import Bounds, InteriorResult, LinearInterior, LinearInteriorSettings
     from polymargin.solvers.linear_program import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "cutting_plane": ("CuttingPlaneResult", "CuttingPlaneSettings", "HingeLoss", "solve_cutting_plane"),
     "hinges": ("Differences", "SignedScores"),
+    "huber_loss": ("HuberNormLoss", "simplex"),
     "interior_point": ("MATRICES_NEEDED",),
     "linear_interior_point": ("Bounds", "InteriorResult", "LinearInterior", "LinearInteriorSettings"),
     "linear_program": ("LinearProgramResult", "LinearProgramSettings", "Start", "solve_linear_program"),
@@ -52,6 +54,7 @@ __all__ = [
     "CuttingPlaneSettings",
     "Differences",
     "HingeLoss",
+    "HuberNormLoss",
     "InteriorResult",
     "KernelValues",
     "Limits",
@@ -73,6 +76,7 @@ __all__ = [
     "WholeProgramSettings",
     "class_factor",
     "minimize",
+    "simplex",
     "solve_cutting_plane",
     "solve_linear_program",
 ]

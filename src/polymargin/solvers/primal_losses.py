@@ -38,13 +38,18 @@ class PrimalLoss(ABC):
     """Whether it is convex: only then the slopes prove anything about the optimum."""
     relative: bool
     """Whether only differences of scores count."""
+    straight: bool = False
+    """Whether it has no curvature in places: then Newton steps are damped there, see :meth:`damped`."""
 
     @abstractmethod
     def evaluate(self, scores: Floats, labels: Ints) -> Evaluation:
         """Return values, slopes and curvature at some scores."""
 
-    def softer(self) -> list[PrimalLoss]:
-        """Return the losses that are to be minimised one after the other; the last is this one, if it is smooth."""
+    def softer(self, stiffness: float) -> list[PrimalLoss]:
+        """Return the losses that are to be minimised one after the other; the last is this one, if it is smooth.
+
+        ``stiffness`` is how much more losses can bend than the norm, :attr:`Objective.stiffness`.
+        """
         return [self]
 
     def minorant(self, scores: Floats, labels: Ints, softer: PrimalLoss | None = None) -> tuple[Floats, Floats]:
@@ -58,6 +63,10 @@ class PrimalLoss(ABC):
     @abstractmethod
     def product(self, curvature: Any, labels: Ints, direction: Floats) -> Floats:
         """Return the product of every example's Hessian, from :meth:`evaluate`, with a direction in the scores."""
+
+    def damped(self, curvature: Any, share: float) -> Any:
+        """Return the curvature of :meth:`evaluate` with a share of that of a parabola above, where it is straight."""
+        return curvature
 
     @abstractmethod
     def balance(self, sums: Floats, totals: Floats) -> tuple[float, Floats]:
@@ -112,9 +121,9 @@ class SoftmaxLoss(PrimalLoss):
         values, weights = _soft_maximum(losses, labels, self.aggregation)
         c = weights * q
         bend = self.aggregation - 1.0 if np.isfinite(self.aggregation) else 0.0  # the maximum: flat but for its kinks
-        return Evaluation(values, _in_scores(-c, labels), (c, 1.0 + bend * q))
+        return Evaluation(values, in_scores(-c, labels), (c, 1.0 + bend * q))
 
-    def softer(self) -> list[PrimalLoss]:
+    def softer(self, stiffness: float) -> list[PrimalLoss]:
         gammas = _FIRST_SOFTER * _SOFTER_FACTOR ** np.arange(_MAX_SOFTER)
         series: list[PrimalLoss] = [SoftmaxLoss(gamma) for gamma in gammas[gammas < self.aggregation / 2]]
         return series if np.isinf(self.aggregation) else [*series, self]
@@ -129,26 +138,16 @@ class SoftmaxLoss(PrimalLoss):
         _, weights = _soft_maximum(losses, labels, softer.aggregation)
         weights[np.arange(len(labels)), labels] = 0.0
         weights /= weights.sum(axis=1, keepdims=True)
-        return (weights * losses).sum(axis=1), _in_scores(-weights * q, labels)
+        return (weights * losses).sum(axis=1), in_scores(-weights * q, labels)
 
     def product(self, curvature: Any, labels: Ints, direction: Floats) -> Floats:
         c, factor = curvature
         margins = direction[np.arange(len(labels)), labels][:, None] - direction
         shared = np.einsum("ij,ij->i", c, margins)
-        return _in_scores(c * (factor * margins - (self.aggregation * shared)[:, None]), labels)
+        return in_scores(c * (factor * margins - (self.aggregation * shared)[:, None]), labels)
 
     def balance(self, sums: Floats, totals: Floats) -> tuple[float, Floats]:
-        # Too much in column m can be taken away by its own examples alone: they are moved to columns with too little.
-        surplus, deficit = np.maximum(sums, 0.0), np.maximum(-sums, 0.0)
-        moved = min(surplus.sum(), deficit.sum())  # they are equal, but for rounding
-        F = np.zeros((len(sums), len(sums)))
-        if moved == 0.0:
-            return 0.0, F
-        share = float(np.max(surplus / (surplus + totals)))
-        F += (surplus / totals)[:, None] * (deficit / deficit.sum())
-        F[np.diag_indices_from(F)] = 0.0
-        F[np.diag_indices_from(F)] = -F.sum(axis=1)
-        return share, F * ((1.0 - share) / share)
+        return balanced_slopes(sums, totals, 1.0)
 
 
 class OneVsRestLoss(PrimalLoss):
@@ -183,6 +182,23 @@ class OneVsRestLoss(PrimalLoss):
         return share, F * ((1.0 - share) / share)
 
 
+def balanced_slopes(sums: Floats, totals: Floats, most: float) -> tuple[float, Floats]:
+    """Return what :meth:`PrimalLoss.balance` does, of a loss whose own slopes may be down to ``-most``.
+
+    Too much in column m can be taken away by its own examples alone: they are moved to columns with too little.
+    """
+    surplus, deficit = np.maximum(sums, 0.0), np.maximum(-sums, 0.0)
+    moved = min(surplus.sum(), deficit.sum())  # they are equal, but for rounding
+    F = np.zeros((len(sums), len(sums)))
+    if moved == 0.0:
+        return 0.0, F
+    share = float(np.max(surplus / (surplus + most * totals)))
+    F += (surplus / totals)[:, None] * (deficit / deficit.sum())
+    F[np.diag_indices_from(F)] = 0.0
+    F[np.diag_indices_from(F)] = -F.sum(axis=1)
+    return share, F * ((1.0 - share) / share)
+
+
 def _margin_losses(scores: Floats, labels: Ints) -> tuple[Floats, Floats]:
     """Return the logistic losses of the margins against every class, and q; both are 0 for the own class."""
     own = np.arange(len(labels)), labels
@@ -212,7 +228,7 @@ def _soft_maximum(losses: Floats, labels: Ints, gamma: float) -> tuple[Floats, F
     return a + np.log1p(total) / gamma, powers / (1.0 + total)[:, None]
 
 
-def _in_scores(slopes: Floats, labels: Ints) -> Floats:
+def in_scores(slopes: Floats, labels: Ints) -> Floats:
     """Turn derivatives in the margins s_y - s_u, in place, into derivatives in the scores."""
     own = np.arange(len(labels)), labels
     slopes[own] = 0.0

@@ -35,6 +35,13 @@ class NewtonSettings:
     sufficient: float = 1e-4
     halvings: int = 40
     direction_steps: int = 2000
+    # Of losses that are straight in places. Rough directions lead into kinks, and take ten times as long. Up to so
+    # many variables Hessians are factorised at every step, and where there is no curvature a share of a parabola's
+    # takes its place, which falls while full steps succeed.
+    rough_if_straight: float = 0.01
+    exact_size: int = 700
+    least_damping: float = 1e-6
+    damping_factor: float = 10.0
     # Features and weights are factorised as soon as products with the Hessian have taken as long. An operation of a
     # product, which waits for memory, takes as long as so many of a factorisation.
     product_price: float = 6.0
@@ -80,6 +87,7 @@ class TruncatedNewton:
         self._preconditioner: Callable[[Floats], Floats] | None = None
         self._products = 0  # since the preconditioner was made
         self._affordable = self._products_as_long()
+        self._exact = objective.loss.straight and objective.size <= settings.exact_size
 
     def _products_as_long(self) -> float:
         """Return how many products with the Hessian take as long as making a preconditioner."""
@@ -93,25 +101,33 @@ class TruncatedNewton:
         settings = self._settings
         value, gradient = self._value_and_gradient(point)
         norm = float(np.linalg.norm(gradient))
-        wanted = norm * min(settings.rough, np.sqrt(norm / max(1.0, float(np.linalg.norm(point)))))
-        wanted = max(wanted, min(settings.rough * norm, settings.enough_share * enough))
+        rough = settings.rough_if_straight if self._objective.loss.straight else settings.rough
+        wanted = norm * min(rough, np.sqrt(norm / max(1.0, float(np.linalg.norm(point)))))
+        wanted = max(wanted, min(rough * norm, settings.enough_share * enough))
         direction = self.direction(point, gradient, wanted, settings.direction_steps)
-        slope, length = float(gradient @ direction), 1.0
+        slope, length, fall = float(gradient @ direction), 1.0, settings.damping_factor
         if not -slope > np.finfo(float).eps * abs(value):
             return None  # no value could tell a better point: it would go on for ever
         for _ in range(settings.halvings):
             candidate = point + length * direction
             if self._value_and_gradient(candidate)[0] <= value + settings.sufficient * length * slope:
+                self._damp(1.0 / fall if length == 1.0 else fall)
                 return candidate
             length /= 2.0
         return None
+
+    def _damp(self, factor: float) -> None:
+        """Change how much curvature takes the place of none."""
+        self._objective.damping = float(np.clip(factor * self._objective.damping, self._settings.least_damping, 1.0))
 
     def direction(self, point: Floats, gradient: Floats, wanted: float, most: int) -> Floats:
         """Minimise the quadratic model until what is left of the gradient has the norm that is wanted.
 
         Stops after ``most`` products with the Hessian, and where the model is not convex.
         """
-        if self._products >= self._affordable:
+        if self._exact:
+            self._preconditioner = self._objective.exact_inverse(point, self._go_on)
+        elif self._products >= self._affordable:
             self._preconditioner, self._products = self._objective.preconditioner(point, self._go_on), 0
         precondition = self._preconditioner or np.copy
         direction, residual = np.zeros_like(gradient), -gradient
@@ -322,7 +338,7 @@ def minimize(
         The best point with its objective and the best lower bound.
     """
     search = _Search(objective, start, limits, NewtonSettings() if settings is None else settings)
-    series = objective.loss.softer()
+    series = objective.loss.softer(objective.stiffness)
     try:
         for loss in series:
             search.run(objective if loss is objective.loss else objective.with_loss(loss))

@@ -82,6 +82,7 @@ class Objective:
         self._upper: int | None = None if sp.issparse(Z) else int(bandwidth(Z)[1])
         self._step = _block_rows(Z)
         self._curvature: dict[int, Any] = {}  # of each block, by its first row
+        self.damping: float = 1.0  # of second derivatives where the loss is straight
         self._totals = np.bincount(labels, weights=costs, minlength=self.n_classes).astype(np.float64)
         self._class_sums: Floats | None = None
 
@@ -89,6 +90,12 @@ class Objective:
     def size(self) -> int:
         """The number of variables."""
         return self._n_weights + (self.n_classes if self.free_bias else 0)
+
+    @property
+    def stiffness(self) -> float:
+        """The mean of the costs times the squared norms of the features: how much more losses bend than the norm."""
+        squares = self.Z.multiply(self.Z).sum(axis=1) if sp.issparse(self.Z) else np.einsum("ij,ij->i", self.Z, self.Z)
+        return float(self.costs @ np.asarray(squares).ravel()) / len(self.labels)
 
     @property
     def product_work(self) -> float:
@@ -173,13 +180,16 @@ class Objective:
         self._last = point.copy(), value, self._derivative(V + pullback, sums)
         return self._last[1:]
 
+    def _curvature_of(self, block: slice) -> Any:
+        return self.loss.damped(self._curvature[block.start], self.damping)
+
     def hessian_product(self, point: Floats, direction: Floats) -> Floats:
         """Return the product of the Hessian at a point with a direction."""
         self.value_and_gradient(point)  # leaves the curvature there
         D, d = self.split(direction)
 
         def multiply(block: slice) -> Part:
-            moved = self.loss.product(self._curvature[block.start], self.labels[block], self._product(D, d, block))
+            moved = self.loss.product(self._curvature_of(block), self.labels[block], self._product(D, d, block))
             moved *= self.costs[block, None]
             return 0.0, self._transposed(moved, block), moved.sum(axis=0)
 
@@ -195,7 +205,7 @@ class Objective:
             for c in range(self.n_classes):
                 direction = np.zeros((len(labels), self.n_classes))
                 direction[:, c] = 1.0
-                total += self.loss.product(self._curvature[block.start], labels, direction)[:, c]
+                total += self.loss.product(self._curvature_of(block), labels, direction)[:, c]
             # Where only differences count, one of the directions is flat.
             parts.append(self.costs[block] * total / (self.n_classes - self.loss.relative))
         return np.concatenate(parts)
@@ -223,7 +233,7 @@ class Objective:
                 return None
         if not factorise(M, self._blocks.threads, go_on):
             return None
-        inverse_sum = 1.0 / max(float(h.sum()), np.finfo(float).tiny)
+        inverse_sum = 1.0 / max(float(h.sum()), np.finfo(float).eps * float(self._totals.sum()))
 
         def solve(direction: Floats) -> Floats:
             V, b = self.split(direction)
@@ -231,6 +241,50 @@ class Objective:
             return self.join(cho_solve((M.T, False), V, check_finite=False), b * inverse_sum)
 
         return solve
+
+    def exact_inverse(self, point: Floats, go_on: Callable[[], bool]) -> Callable[[Floats], Floats] | None:
+        r"""Return the inverse of the Hessian of a loss of differences of scores; None if ``go_on`` says no.
+
+        With b = B t, and a feature 1 for t, it is :math:`\operatorname{diag}(1, 0) + \sum_i C_i \, z_i z_i' \otimes
+        B' H_i B`, where H_i is the Hessian of the loss of example i.
+        """
+        self.value_and_gradient(point)  # leaves the curvature there
+        (r, q), n_free = self.shape, int(self.free_bias)
+        M = np.zeros((r + n_free, q, r + n_free, q))
+        M[range(r), :, range(r), :] = np.eye(q)
+        for block in self._blocks.map(lambda block: block, len(self.labels), self._step):
+            Z = self.Z[block].toarray() if sp.issparse(self.Z) else self.Z[block]
+            Z = np.hstack([Z, np.ones((len(Z), n_free))])
+            H = self._class_hessians(block)
+            for a in range(q):
+                for b in range(a + 1):
+                    if not go_on():
+                        return None
+                    M[:, a, :, b] += Z.T @ (Z * H[:, a, b, None])
+        for a in range(q):
+            for b in range(a):
+                M[:, b, :, a] = M[:, a, :, b]
+        factor = M.reshape((r + n_free) * q, -1)
+        factor[np.diag_indices_from(factor)] += np.finfo(float).eps * np.trace(factor)  # rounding leaves it definite
+        if not factorise(factor, self._blocks.threads, go_on):
+            return None
+
+        def solve(direction: Floats) -> Floats:
+            V, b = self.split(direction)
+            parts = np.vstack([V, (b @ self.factor)[None]]) if n_free else V
+            solved = cho_solve((factor.T, False), parts.ravel(), check_finite=False).reshape(-1, q)
+            return self.join(solved[:r], self.factor @ solved[-1])
+
+        return solve
+
+    def _class_hessians(self, block: slice) -> Floats:
+        """Return C_i B' H_i B of the examples of a block."""
+        curvature, labels = self._curvature_of(block), self.labels[block]
+        products = [
+            self.loss.product(curvature, labels, np.tile(column, (len(labels), 1))) @ self.factor
+            for column in self.factor.T
+        ]
+        return np.stack(products, axis=1) * self.costs[block, None, None]
 
     def with_loss(self, loss: PrimalLoss) -> Objective:
         """Return the objective with another loss."""
