@@ -24,7 +24,7 @@ void CrammerSinger::make_feasible(const Example& example, std::span<double> beta
     // A full row stays full whatever the rounding of its sum: off the limit it would violate by all of its loss.
     if (sum > example.cost_bound - rounding) {
         const double share = example.cost_bound / sum;
-        for (double& b : beta) b *= share;
+        for (double& b : beta) b = std::max(b * share, -example.cost_bound);  // a single one may round beyond it
         sum = example.cost_bound;
     }
     beta[example.label] = sum;

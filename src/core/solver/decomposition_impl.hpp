@@ -74,10 +74,14 @@ bool Decomposition<Loss, Real>::change_rows(std::span<const Index> which, std::s
         const auto part = which.subspan(start, std::min(batch, std::ssize(which) - start));
         if (!fetch(part)) return false;
         Changes change(classes_);
+        std::vector<double> changed(classes_);
         for (std::size_t i = 0; i < part.size(); ++i) {
             const auto row = changes.subspan((start + static_cast<Index>(i)) * classes_, classes_);
             change.add(table_->row(part[i]), row);
-            for (Index m = 0; m < classes_; ++m) beta_view().at(m, part[i]) += row[m];
+            for (Index m = 0; m < classes_; ++m) changed[m] = beta_view().at(m, part[i]) + row[m];
+            // What is at a bound is on it, whatever the rounding of the sum.
+            loss_.make_feasible(example(part[i]), changed);
+            for (Index m = 0; m < classes_; ++m) beta_view().at(m, part[i]) = changed[m];
             follow_conjugate(part[i], row);
         }
         update(change);
