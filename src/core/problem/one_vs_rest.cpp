@@ -1,6 +1,8 @@
 #include "problem/one_vs_rest.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -51,20 +53,30 @@ bool OneVsRest::at_vertex(std::span<const double> beta, const Example& example) 
 double OneVsRest::best_shift(std::span<const double> scores, std::span<const Index> labels,
                              std::span<const double> cost_bounds, Index m) const {
     std::vector<std::pair<double, double>> kinks;  // where the slope grows, and by how much
+    kinks.reserve(scores.size());
     double slope = 0.0;
     for (std::size_t i = 0; i < scores.size(); ++i) {
         const bool own = labels[i] == m;
         kinks.emplace_back((own ? 1.0 : -1.0) - scores[i], cost_bounds[i]);
         if (own) slope -= cost_bounds[i];
     }
-    std::ranges::sort(kinks);
-    for (std::size_t t = 0; t < kinks.size(); ++t) {
-        slope += kinks[t].second;
-        if (slope < 0.0) continue;
-        const bool flat = slope == 0.0 && t + 1 < kinks.size();
-        return flat ? 0.5 * (kinks[t].first + kinks[t + 1].first) : kinks[t].first;
+    // The first kink from which the slope is not negative, by halves: only the one that it is in is looked at further.
+    auto low = kinks.begin(), high = kinks.end();
+    while (low != high) {
+        const auto middle = low + (high - low) / 2;
+        std::nth_element(low, middle, high);
+        double beyond = slope;
+        for (auto t = low; t <= middle; ++t) beyond += t->second;
+        if (beyond < 0.0) {
+            slope = beyond;
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    return 0.0;
+    if (low == kinks.end()) return kinks.empty() ? 0.0 : std::prev(low)->first;
+    const bool flat = slope + low->second == 0.0 && low + 1 != kinks.end();
+    return flat ? 0.5 * (low->first + std::min_element(low + 1, kinks.end())->first) : low->first;
 }
 
 }  // namespace polymargin

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,31 +13,40 @@
 
 namespace polymargin {
 
-/// The weights of some coefficients with the best bias for them.
+/// What coefficients are worth with the best bias for their weights; all scores are computed once.
 template <ShiftableLoss Loss>
-PrimalPoint best_point(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
-                       const Workers& workers) {
+LinearState evaluate_at_best_bias(const Loss& loss, const LinearData& problem, const Coefficients& coefficients,
+                                  const Workers& workers) {
+    const Index k = problem.classes, n = std::ssize(problem.order);
     LinearState state;
     sum_up(loss, problem, coefficients, state, workers);
-    const Index k = problem.classes, n = std::ssize(problem.order);
-    std::vector<double> offset(k, 0.0), scores(k * n), bias;  // a class after the other
-    for (Index f = 0; f < std::ssize(problem.centre); ++f) {
-        for (Index m = 0; m < k; ++m) offset[m] -= problem.centre[f] * state.weights[f * k + m];
-    }
+    const double square = square_of(state.weights);
+    PrimalPoint point = uncentred(problem, {std::move(state.weights), std::vector<double>(k, 0.0)});
+    const PointScores scores_of(problem, point);
+    std::vector<double> scores(n * k), shift(k);
+    const auto row = [&](Index i) { return std::span(scores).subspan(i * k, k); };
     workers.for_parts(n, [&](Range range) {
-        for (Index i = range.begin; i < range.end; ++i) {
-            for (Index m = 0; m < k; ++m) scores[m * n + i] = offset[m];
-            for_entries(problem.data, problem.order[i], [&](Index f, double v) {
-                const double* w = state.weights.data() + f * k;
-                for (Index m = 0; m < k; ++m) scores[m * n + i] += v * w[m];
-            });
-        }
+        auto room = scores_of.room();
+        for (Index i = range.begin; i < range.end; ++i) scores_of(i, room, row(i));
     });
-    for (Index m = 0; m < k; ++m) {
-        const std::span own(scores.data() + m * n, static_cast<std::size_t>(n));
-        bias.push_back(loss.best_shift(own, problem.labels, problem.cost_bounds, m));
-    }
-    return {std::move(state.weights), std::move(bias)};
+    const auto find_shift = [&](Range one) {
+        const Index m = one.begin;
+        std::vector<double> own(n);
+        for (Index i = 0; i < n; ++i) own[i] = scores[i * k + m];
+        shift[m] = loss.best_shift(own, problem.labels, problem.cost_bounds, m);
+    };
+    workers.for_parts(k, find_shift, 1);
+    std::vector<PartObjectives> parts((n + Workers::kPart - 1) / Workers::kPart);
+    workers.for_parts(n, [&](Range range) {
+        RowObjectives<Loss> rows(loss, problem, coefficients, scores_of);
+        for (Index i = range.begin; i < range.end; ++i) rows.add(i, row(i), shift);
+        parts[range.begin / Workers::kPart] = rows.sums();
+    });
+    set_objectives(state, parts, square, square);
+    std::ranges::transform(point.bias, shift, shift.begin(), std::plus<>());
+    state.weights = std::move(point.weights);
+    state.bias = std::move(shift);
+    return state;
 }
 
 /// A linear machine with a free bias, by the method of multipliers around the sequential dual method. After each step
@@ -71,9 +82,7 @@ class LinearFreeBias {
         const double gap = solution_.state.gap();
         if (status != Status::converged || gap <= task_.gap) return status;
         if (!progressing_(gap)) return Status::precision;
-        LinearState state;
-        sum_up(task_.loss, task_.problem, solver_.coefficients(), state, workers_);
-        solver_.set_weights(state.weights);
+        refresh_weights();
         const LinearSettings& tuning = task_.tuning;
         wanted_ = std::min(wanted_, std::max(tuning.inner_share * gap, tuning.last_share * task_.gap));
         if (gap > 0.5 * best_) wanted_ = std::max(tuning.inner_finer * wanted_, tuning.finest_inner_gap);
@@ -86,18 +95,24 @@ class LinearFreeBias {
     /// The coefficients in balance, with the best bias; if the solver was stopped with its own, from which it can go
     /// on.
     void measure(const std::vector<double>& shift, Status status) {
-        std::optional<PrimalPoint> point;
+        const LinearData& problem = task_.problem;
         if constexpr (ShiftableLoss<Loss>) {
             solution_.coefficients =
-                balanced<Loss>(task_.problem, with_free_moved(task_.loss, task_.problem, solver_.coefficients()));
+                balanced<Loss>(problem, with_free_moved(task_.loss, problem, solver_.coefficients()));
             if (status == Status::converged) {
-                point = best_point(task_.loss, task_.problem, solution_.coefficients, workers_);
+                solution_.state = evaluate_at_best_bias(task_.loss, problem, solution_.coefficients, workers_);
+                return;
             }
         } else {
-            solution_.coefficients = balanced<Loss>(task_.problem, solver_.coefficients());
+            solution_.coefficients = balanced<Loss>(problem, solver_.coefficients());
         }
-        solution_.state = evaluate(task_.loss, task_.problem, solution_.coefficients, 0.0, shift, workers_,
-                                   point ? &*point : nullptr);
+        solution_.state = evaluate(task_.loss, problem, solution_.coefficients, 0.0, shift, workers_);
+    }
+
+    void refresh_weights() {
+        LinearState state;
+        sum_up(task_.loss, task_.problem, solver_.coefficients(), state, workers_);
+        solver_.set_weights(state.weights);
     }
 
     const LinearTask<Loss>& task_;

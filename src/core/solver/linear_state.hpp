@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -262,6 +263,11 @@ class alignas(kCacheLine) RowObjectives {
         scores_of_(x, room_, scores_);
         add_scored(i);
     }
+    /// With its scores but for the bias at hand.
+    void add(Index i, std::span<const double> products, std::span<const double> bias) {
+        std::ranges::transform(products, bias, scores_.begin(), std::plus<>());
+        add_scored(i);
+    }
     [[nodiscard]] const PartObjectives& sums() const { return part_; }
 
   private:
@@ -334,6 +340,22 @@ std::vector<PartObjectives> sum_up_at(const Loss& loss, const LinearData& proble
     return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
 }
 
+/// The objectives, of parts and of the squared lengths of the weights of both points.
+inline void set_objectives(LinearState& state, std::span<const PartObjectives> parts, double primal_square,
+                           double dual_square) {
+    double losses = 0.0, linear = 0.0, conjugates = 0.0;
+    for (const PartObjectives& part : parts) {
+        losses += part.losses;
+        linear += part.linear;
+        conjugates += part.conjugates;
+        state.violation = std::max(state.violation, part.violation);
+    }
+    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * dual_square - linear - conjugates};
+    // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
+    auto& [primal, dual] = state.objectives;
+    if (primal < dual && dual - primal <= 1e-12 * std::abs(dual)) primal = dual;
+}
+
 /// `b_m = weight sum_i B_im + shift_m`. The dual objective counts the shift as the constraint that it stands for: with
 /// a weight of zero it is a bound only if the sums are zero. With a `point` the primal is that point's, not that of the
 /// coefficients.
@@ -362,17 +384,7 @@ LinearState evaluate(const Loss& loss, const LinearData& problem, const Coeffici
     const PrimalPoint at = uncentred(problem, {state.weights, state.bias});
     state.bias = at.bias;
     if (!at_once) parts = objectives_at(loss, problem, coefficients, at, workers);
-    double losses = 0.0, linear = 0.0, conjugates = 0.0;
-    for (const PartObjectives& part : parts) {
-        losses += part.losses;
-        linear += part.linear;
-        conjugates += part.conjugates;
-        state.violation = std::max(state.violation, part.violation);
-    }
-    state.objectives = {.primal = 0.5 * primal_square + losses, .dual = -0.5 * square - linear - conjugates};
-    // Weak duality holds exactly; at an exact optimum rounding may say otherwise in the last bits.
-    auto& [primal, dual] = state.objectives;
-    if (primal < dual && dual - primal <= 1e-12 * std::abs(dual)) primal = dual;
+    set_objectives(state, parts, primal_square, square);
     return state;
 }
 

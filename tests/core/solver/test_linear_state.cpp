@@ -5,6 +5,7 @@
 #include "linear_problems.hpp"
 #include "plain_losses.hpp"
 #include "solver/balance.hpp"
+#include "solver/linear_free_bias.hpp"
 
 using namespace polymargin;
 using fixtures::LinearProblem;
@@ -169,6 +170,43 @@ TEST(a_point_of_the_primal_may_be_another) {
                 ThreadPool pool(3);
                 CHECK(same(state, evaluate(loss, data, coefficients, 2.0, {}, {&pool, nullptr}, &point)));
             });
+        });
+    }
+}
+
+TEST(the_best_bias_for_the_weights_of_coefficients_is_a_point_of_the_primal) {
+    Random random(358);
+    std::vector<double> centre(6);
+    for (double& c : centre) c = random.normal();
+    for (const Index n : {40, 200, 1100}) {
+        const LinearProblem problem(4, n, 6, 1.0, 359);
+        fixtures::for_row_losses([&]<class Loss>(const Loss& loss) {
+            if constexpr (ShiftableLoss<Loss>) {
+                const auto coefficients = fixtures::coefficients_of(fixtures::feasible_rows(loss, problem, random), 4);
+                for_views(problem, [&](LinearData data) {
+                    data.centre = centre;
+                    const auto own = evaluate(loss, data, coefficients, 0.0, {}, {});
+                    const auto best = evaluate_at_best_bias(loss, data, coefficients, {});
+                    CHECK(best.weights == own.weights && best.sums == own.sums);
+                    CHECK_CLOSE(best.objectives.dual, own.objectives.dual, 1e-12 * std::abs(own.objectives.dual));
+                    PrimalPoint point{best.weights, best.bias};  // of examples without their centre
+                    for (Index e = 0; e < 24; ++e) point.bias[e % 4] += centre[e / 4] * point.weights[e];
+                    const auto same_point = evaluate(loss, data, coefficients, 0.0, {}, {}, &point);
+                    const double primal = best.objectives.primal;
+                    CHECK_CLOSE(primal, same_point.objectives.primal, 1e-11 * primal);
+                    CHECK_CLOSE(best.violation, same_point.violation, 1e-9 * (1.0 + best.violation));
+                    for (Index m = 0; m < 4; ++m) {
+                        for (const double step : {-1.0, -0.01, 0.01, 1.0}) {
+                            PrimalPoint other = point;
+                            other.bias[m] += step;
+                            const auto moved = evaluate(loss, data, coefficients, 0.0, {}, {}, &other);
+                            CHECK(moved.objectives.primal >= primal * (1.0 - 1e-12));
+                        }
+                    }
+                    ThreadPool pool(3);
+                    CHECK(same(best, evaluate_at_best_bias(loss, data, coefficients, {&pool, nullptr})));
+                });
+            }
         });
     }
 }
