@@ -129,7 +129,9 @@ def test_scaling_is_inside_the_folds(scaling, scaler):
 def test_sparse_data_give_what_dense_data_give():
     X, y = data()
     X[X < 0.3] = 0.0
-    first, second = (small(container(X), y).table for container in (np.asarray, sparse.csr_matrix))
+    # At a loose tol the search of a joint machine and its fits may differ in a label.
+    machines = ["one-against-one", "DAG", CrammerSingerSVC(tol=1e-6)]
+    first, second = (small(container(X), y, machines=machines).table for container in (np.asarray, sparse.csr_matrix))
     for dense, row in zip(first, second, strict=True):
         assert dense["rate"] == pytest.approx(row["rate"])
         assert dense["parameters"] == row["parameters"]

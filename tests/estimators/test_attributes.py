@@ -44,12 +44,13 @@ DEFAULTS = {
     "random_state": None,
     "verbose": 0,
 }
+JOINT = {"solver": "auto", "costs": None, "calibration": None}
 OWN_DEFAULTS = {
-    OneVsOneSVC: {"decision": "votes"},
-    OneVsRestSVC: {"bias": "free", "solver": "auto"},
-    WestonWatkinsSVC: {"bias": "regularized", "margin": 2.0, "solver": "auto"},
-    CrammerSingerSVC: {"bias": None, "solver": "auto"},
-    OutputCodeSVC: {"code": "one-vs-one", "code_size": None, "decoding": "hamming"},
+    OneVsOneSVC: {"decision": "votes", "loss": "hinge", "solver": "auto"},
+    OneVsRestSVC: {"bias": "free", "loss": "hinge", "solver": "auto", "calibration": None},
+    WestonWatkinsSVC: JOINT | {"bias": "regularized", "margin": 2.0, "loss": "hinge"},
+    CrammerSingerSVC: JOINT | {"bias": None, "loss": "hinge"},
+    OutputCodeSVC: {"code": "one-vs-one", "code_size": None, "decoding": "hamming", "calibration": None},
     UncertaintySVC: {"max_pairs": 0.5, "min_distance": 0.8, "probe_size": 30, "answers": "signs"},
     SoftmaxSVC: {
         "aggregation": 1.0,
@@ -59,9 +60,9 @@ OWN_DEFAULTS = {
         "strategy": "joint",
         "bias": "free",
     },
-    LinearProgramSVC: {},
-    LeeLinWahbaSVC: {"bias": "regularized", "solver": "auto"},
-    TotalMaximumSVC: {"bias": "regularized", "solver": "auto"},
+    LinearProgramSVC: {"calibration": None},
+    LeeLinWahbaSVC: JOINT | {"bias": "regularized"},
+    TotalMaximumSVC: JOINT | {"bias": "regularized"},
 }
 
 

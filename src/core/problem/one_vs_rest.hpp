@@ -33,7 +33,7 @@ class OneVsRest {
     [[nodiscard]] bool at_vertex(std::span<const double> beta, const Example& example) const;
     /// The number b for which `sum_i C_i max(0, 1 - (+-1) (s_i + b))` is least, for the scores of one class: the middle
     /// one if there are many. It is where the slope, which falls to the left and grows to the right at the places
-    /// `(+-1) - s_i`, changes its sign: O(n).
+    /// `(+-1) - s_i`, changes its sign: O(n) on average.
     [[nodiscard]] double best_shift(std::span<const double> scores, std::span<const Index> labels,
                                     std::span<const double> cost_bounds, Index m) const;
 };
