@@ -223,7 +223,7 @@ def test_one_class_is_not_enough(Machine):
 @pytest.mark.parametrize("Machine", MACHINES)
 @pytest.mark.parametrize(
     "y",
-    [np.linspace(0.0, 1.0, 150), np.zeros((150, 2), dtype=int), np.arange(149), np.full(150, np.nan), None],
+    [np.linspace(0.0, 1.0, 150), np.arange(300).reshape(150, 2), np.arange(149), np.full(150, np.nan), None],
     ids=["continuous", "two columns", "one short", "nan", "none"],
 )
 def test_wrong_labels_are_refused(Machine, y):

@@ -114,7 +114,7 @@ class OneVsRestSVC(MulticlassSVC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.calibration is None
         return tags
 
     @property
